@@ -3,6 +3,7 @@
 #include "ckpt/catalog/foreign_steps.hpp"
 #include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/load/steps_seen.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 
 #include <fmt/format.h>
@@ -107,13 +108,37 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
   });
 }
 
-result<std::string> passed_over_at(const std::string& place, const std::optional<save_id>& than) {
+result<std::string> passed_over_at(const std::string& place, const std::optional<state_id>& than) {
   os::posix_storage storage(place);
   return steps_passed_over(storage, than).map([](const std::vector<step_passed_over>& all) {
     std::string lines;
     for (const auto& one : all)
-      lines += fmt::format("{}\t{}\n", one.step, one.why);
+      lines += fmt::format("{}\t{}\t{:d}\n", one.what, one.why, one.was_complete);
     return lines;
+  });
+}
+
+result<std::string> directory_at(const std::string& place, std::uint64_t step) {
+  return tried(place, [step](ports::storage& storage) -> result<std::string> {
+    const auto all = step_catalog::open(storage, step_catalog::expects_no_files);
+    if (!all)
+      return tl::make_unexpected(all.error());
+    for (const auto* found : all->complete_newest_first())
+      if (found->step == step)
+        return found->directory;
+    return std::string();
+  });
+}
+
+result<generation> saves_as_at(const std::string& place, const run_at_start& who) {
+  return tried(place, [&who](ports::storage& storage) { return saves_as(storage, who); });
+}
+
+result<std::vector<std::uint64_t>> begin_run_at(const std::string& place, const run_at_start& who,
+                                                generation as, const origin& from) {
+  os::posix_storage storage(place);
+  return begin_run(storage, who, as, from).and_then([&] {
+    return steps_of_others(storage, term_of(as));
   });
 }
 

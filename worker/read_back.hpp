@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/catalog/line.hpp"
 #include "ckpt/load/load_plan.hpp"
 #include "runtime/base/time.hpp"
 #include "worker/process_arena.hpp"
@@ -11,6 +12,14 @@
 
 /// A training process's part of a load: what it sees, and its shard of a complete step.
 namespace troupe::ckpt {
+
+/// A training process's part of a save at its checkpoint directory: the run that it is of.
+/// `saves_as` of line.hpp; tried for as long as a load.
+result<generation> saves_as_at(const std::string& place, const run_at_start& who);
+/// `begin_run`, tried once, since training waits for it. Returns the complete steps that are not of
+/// the run's line, newest first.
+result<std::vector<std::uint64_t>> begin_run_at(const std::string& place, const run_at_start& who,
+                                                generation as, const origin& from);
 
 /// How long storage that has failed with what may pass (an input/output error, a server that is
 /// away) is tried again. A load that gave up at once would pass over the newest step.
@@ -39,9 +48,13 @@ result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
 result<void> read_shard(const std::string& place, const state_id& of, std::uint32_t number,
                         char* into, std::uint64_t room);
 
-/// The steps there that a load of this save has passed over, or one that found nothing, and why: a
-/// line each, "step<TAB>why".
-result<std::string> passed_over_at(const std::string& place, const std::optional<save_id>& than);
+/// The steps there that a load of this state has passed over, or one that found nothing, and why: a
+/// line each, "what<TAB>why<TAB>1", or 0 if it never was complete.
+result<std::string> passed_over_at(const std::string& place, const std::optional<state_id>& than);
+
+/// Where a complete step there is: below the place, or `.` for the place itself; empty for one that
+/// is not there.
+result<std::string> directory_at(const std::string& place, std::uint64_t step);
 
 /// Checkpoints of other tools there, for a person: a line each, "directory<TAB>step<TAB>tracker".
 result<std::string> foreign_at(const std::string& place);

@@ -181,9 +181,28 @@ int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard,
 /* The complete steps at a place, newest first, at most `room` of them. Returns how many, or -1. A place that does not
  * exist has none. */
 int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why, size_t why_bytes);
-/* The steps at a place that are damaged or could not be read, of newer saves than this one (0: all): a line for each, with its number
- * and why between tabs, cut to `room` with the 0 at its end. */
+/* Where a complete step at a place is: a directory below it, or "." for the place itself; empty if it is not there. */
+int troupe_step_directory(const char* place, uint64_t step, char* directory, size_t room, char* why, size_t why_bytes);
+/* Steps at a place that a load of this state (0: which found nothing) has passed over, as they are damaged, not complete or gone: a line
+ * for each, with what it is, why, and 1 if it was complete once or 0, between tabs, cut to `room` with the 0 at its end. */
 int troupe_steps_passed_over(const char* place, const troupe_image* than, char* lines, size_t room, char* why, size_t why_bytes);
+/* A run is known at a place by the term of its saves, and stands upon the runs that it went on from: only their steps are removed by a
+ * rule. A later life of a run has the same name and, of its master, the same term. */
+typedef struct {
+  const char* name;         /* empty: a process without a launcher, whose every life is a run of its own */
+  uint64_t generation;      /* as the master numbers it, */
+  uint64_t saves_as;        /* and what saves here are of: set by troupe_saves_as */
+  uint64_t from_generation; /* the save that training went on from; of none if that is not known */
+  uint64_t from_save;
+  uint64_t from_step;       /* 1 + the step at this place that training went on from, where its save is not known; 0: of none */
+  uint32_t taken;           /* set by us: troupe_begin_run has failed since another run saves as this by now */
+} troupe_run;
+/* When a process opens a place that it may save to. Fails, with what to do, if another run or a later master has begun to save there. */
+int troupe_saves_as(const char* place, troupe_run* run, char* why, size_t why_bytes);
+/* Before the first save of a process there. Returns how many complete steps are there that it does not stand upon, and gives the newest
+ * of them, or -1. */
+int troupe_begin_run(const char* place, troupe_run* run, uint64_t* others, size_t room, char* why, size_t why_bytes);
+
 /* Checkpoints of other tools at a place, which their trackers name: a line for each, with its directory, its step and the tracker's
  * name between tabs, cut to `room` with the 0 at its end. */
 int troupe_foreign_steps(const char* place, char* lines, size_t room, char* why, size_t why_bytes);

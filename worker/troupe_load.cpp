@@ -86,10 +86,21 @@ int troupe_steps_passed_over(const char* place, const troupe_image* than, char* 
                              char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
     const auto found =
-        passed_over_at(place, than != nullptr ? std::optional(id_of(*than).save) : std::nullopt);
+        passed_over_at(place, than != nullptr ? std::optional(id_of(*than)) : std::nullopt);
     if (!found)
       return tl::make_unexpected(found.error());
     tell(*found, lines, room);
+    return {};
+  });
+}
+
+int troupe_step_directory(const char* place, uint64_t step, char* directory, size_t room, char* why,
+                          size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto found = directory_at(place, step);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    tell(*found, directory, room);
     return {};
   });
 }

@@ -24,7 +24,7 @@ TEST_CASE("a step is complete when it is committed, and its files are as users k
   REQUIRE_MESSAGE(done, done.error().what);
   CHECK(catalog.newest()->says.id() == save_id{generation{1}, 1});
   CHECK(newest_of(catalog) == 100);
-  CHECK(j.files() == ".troupe/steps/100 100/.troupe-manifest.json 100/rank_0.pt 100/rank_1.pt "
+  CHECK(j.files() == ".troupe/steps/100 100/rank_0.pt 100/rank_1.pt 100/troupe-manifest.json "
                      "dlrover_latest.txt ");
   CHECK(j.place.files["dlrover_latest.txt"] == "100");
   CHECK(j.place.files[".troupe/steps/100"].rfind("100\n1 1 ", 0) == 0);
@@ -60,19 +60,45 @@ TEST_CASE("what is wrong with the newest is told, and the one before it taken") 
     CHECK(why(10) == "'20/rank_0.pt' has 18 bytes, its manifest says 17");
   }
   SUBCASE("its manifest is damaged") {
-    j.place.files["20/.troupe-manifest.json"][5] = '?';
-    CHECK(why(10) == "'20/.troupe-manifest.json': the manifest is damaged: its checksum does not "
+    j.place.files["20/troupe-manifest.json"][5] = '?';
+    CHECK(why(10) == "'20/troupe-manifest.json': the manifest is damaged: its checksum does not "
                      "match");
   }
   SUBCASE("its manifest is another step's") {
-    j.place.files["20/.troupe-manifest.json"] = j.place.files["10/.troupe-manifest.json"];
-    CHECK(why(10) == "'20/.troupe-manifest.json' is of step 10");
+    j.place.files["20/troupe-manifest.json"] = j.place.files["10/troupe-manifest.json"];
+    CHECK(why(10) == "'20/troupe-manifest.json' is of step 10");
+  }
+  SUBCASE("its marker says nothing: its manifest says all of it") {
+    for (const auto& text :
+         {std::string("../elsewhere"), std::string(), std::string(1'000'000, 'x'),
+          j.place.files[".troupe/steps/20"].replace(4, 1, "?")}) {
+      j.place.files[".troupe/steps/20"] = text;
+      CHECK(why(20).empty());
+      auto found = j.opened();
+      REQUIRE(found.restore_markers());
+      CHECK(j.place.files[".troupe/steps/20"].rfind("20\n1 2 ", 0) == 0);
+      CHECK(j.save(found, 20).error().what.find("is the newest that is") != std::string::npos);
+    }
+  }
+  SUBCASE("its marker cannot be read or made anew: its manifest says all of it") {
+    j.place.fault = [](const char*, const std::string& name) -> std::optional<error> {
+      if (name == ".troupe/steps/20")
+        return error{errc::refused, "'.troupe/steps/20' cannot be read: permission denied"};
+      return std::nullopt;
+    };
+    CHECK(why(20).empty());
+    auto found = j.opened();
+    CHECK(found.restore_markers());
+    CHECK(error_of(j.begin(found, 20)).code == errc::refused);
+    j.place.fault = nullptr;
   }
   SUBCASE("its marker names a place that is none") {
+    j.place.files.erase("20/troupe-manifest.json");
     j.place.files[".troupe/steps/20"] = "../elsewhere";
     CHECK(why(10).find("'../elsewhere' is no name") != std::string::npos);
   }
   SUBCASE("its marker is damaged") {
+    j.place.files.erase("20/troupe-manifest.json");
     j.place.files[".troupe/steps/20"][4] ^= 1;
     CHECK(why(10) == "its marker '.troupe/steps/20': it is damaged: its checksum does not match");
     // What is there of it may be needed: nothing is written over it, and it is not removed.
@@ -91,6 +117,7 @@ TEST_CASE("what is wrong with the newest is told, and the one before it taken") 
     CHECK(j.place.files.count("20/rank_0.pt") == 1);
   }
   SUBCASE("its marker cannot be read") {
+    j.place.files.erase("20/troupe-manifest.json");
     j.place.fault = [](const char*, const std::string& name) -> std::optional<error> {
       if (name == ".troupe/steps/20")
         return error{errc::refused, "'.troupe/steps/20' cannot be read: permission denied"};
@@ -100,6 +127,7 @@ TEST_CASE("what is wrong with the newest is told, and the one before it taken") 
     j.place.fault = nullptr;
   }
   SUBCASE("its marker is no file of ours: it is too large") {
+    j.place.files.erase("20/troupe-manifest.json");
     j.place.files[".troupe/steps/20"] = std::string(1'000'000, 'x');
     CHECK(why(10).find("more than") != std::string::npos);
   }
@@ -227,7 +255,7 @@ TEST_CASE("a commit that storage has failed is repeated, and completes what is l
   REQUIRE(j.complete(catalog, 10));
   REQUIRE(j.begin(catalog, 20));
   const auto m = j.put(20);
-  j.fail("put", "20/.troupe-manifest.json");
+  j.fail("put", "20/troupe-manifest.json");
   CHECK(error_of(j.commit(catalog, m)).what == "full");
   j.place.fault = nullptr;
   CHECK(newest_of(j.opened()) == 10);

@@ -53,6 +53,7 @@ struct retain_order {
   retention_point now;
   /// The step whose save has ended: begun again, it may not be what it was seen to be.
   std::optional<std::uint64_t> ended;
+  generation by; ///< whose save it was
 };
 
 /// The memory of this node's training processes, and the places that snapshots go to. Thread-safe;

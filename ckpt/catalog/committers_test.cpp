@@ -73,10 +73,10 @@ TEST_CASE("a commit does not complete a step that a newer save has begun meanwhi
     CHECK(how.code == errc::refused);
     CHECK(how.what ==
           "step 10 is not of this save any more: save 2 of generation 1 has begun it again");
-    CHECK(j.place.files.count("10/.troupe-manifest.json") == 0);
+    CHECK(j.place.files.count("10/troupe-manifest.json") == 0);
   }
   SUBCASE("after it has looked, right before its manifest") {
-    j.before("put", "10/.troupe-manifest.json", [&] { later = others(); });
+    j.before("put", "10/troupe-manifest.json", [&] { later = others(); });
     const auto how = error_of(j.commit(older, m));
     CHECK(how.code == errc::refused);
     CHECK(how.what == "step 10 was begun again or removed while it was completed");
@@ -101,7 +101,7 @@ TEST_CASE("a late manifest of an older save over a newer save's shards completes
   const auto later = j.put(10, " again");
   // As a process writes it that stood still between its look and its write.
   const auto late = [&] {
-    return j.storage.replace("10/.troupe-manifest.json", to_text(m)).has_value();
+    return j.storage.replace("10/troupe-manifest.json", to_text(m)).has_value();
   };
   SUBCASE("while these are being written") {
     REQUIRE(late());

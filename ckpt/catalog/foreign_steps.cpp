@@ -47,39 +47,84 @@ std::vector<std::string> directories_of(const std::string& named, std::uint64_t 
   return all;
 }
 
-result<bool> is_ours(ports::storage& storage, std::uint64_t step) {
-  const auto marker = storage.list(marker_of(step));
-  return marker ? result<bool>(!marker->empty()) : tl::make_unexpected(marker.error());
+/// Known by a marker of its number, or by its manifest.
+result<bool> is_ours(ports::storage& storage, std::uint64_t step, const std::string& directory) {
+  for (const auto& name : {marker_of(step), manifest_of_step(step, directory)}) {
+    const auto there = storage.list(name);
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (!there->empty())
+      return true;
+  }
+  return false;
+}
+
+/// What a tracker says.
+struct named_step {
+  std::string text;
+  std::uint64_t step = 0;
+};
+
+/// A tracker that is larger than any, or cannot be read, is not for us to judge.
+result<std::optional<named_step>> named_by(ports::storage& storage, const std::string& tracker) {
+  const auto text = storage.get_small(tracker, tracker_bytes_max);
+  if (!text && text.error().code == errc::unavailable)
+    return tl::make_unexpected(text.error());
+  auto named = text ? trimmed(*text) : std::string();
+  const auto step = number_at_end(named);
+  if (!step || !check_directory(named))
+    return std::optional<named_step>();
+  return std::optional(named_step{std::move(named), *step});
+}
+
+/// Where it is; empty if it is nowhere.
+result<std::string> directory_of(ports::storage& storage, const named_step& named) {
+  for (const auto& directory : directories_of(named.text, named.step)) {
+    const auto files = storage.list(directory);
+    if (!files && files.error().code == errc::unavailable)
+      return tl::make_unexpected(files.error());
+    // One that may not be listed, or that has more files than are listed, is there.
+    if (!files || !files->empty())
+      return directory;
+  }
+  return std::string();
 }
 
 } // namespace
 
 result<std::optional<foreign_step>> foreign_step_of(ports::storage& storage,
                                                     const std::string& tracker) {
-  const auto text = storage.get_small(tracker, tracker_bytes_max);
-  // A tracker that is larger than any, or cannot be read, is not for us to judge.
-  if (!text)
-    return text.error().code == errc::unavailable
-               ? tl::make_unexpected(text.error())
-               : result<std::optional<foreign_step>>(std::nullopt);
-  const auto named = trimmed(*text);
-  const auto step = number_at_end(named);
-  if (!step || !check_directory(named))
+  const auto named = named_by(storage, tracker);
+  if (!named)
+    return tl::make_unexpected(named.error());
+  if (!*named)
     return std::optional<foreign_step>{};
-  const auto ours = is_ours(storage, *step);
+  auto directory = directory_of(storage, **named);
+  if (!directory)
+    return tl::make_unexpected(directory.error());
+  if (directory->empty())
+    return std::optional<foreign_step>{};
+  const auto ours = is_ours(storage, (*named)->step, *directory);
   if (!ours)
     return tl::make_unexpected(ours.error());
-  if (*ours)
-    return std::optional<foreign_step>{};
-  for (const auto& directory : directories_of(named, *step)) {
-    const auto files = storage.list(directory);
-    if (!files && files.error().code == errc::unavailable)
-      return tl::make_unexpected(files.error());
-    // One that may not be listed, or that has more files than are listed, is there.
-    if (!files || !files->empty())
-      return std::optional(foreign_step{tracker, *step, directory});
+  return *ours ? std::optional<foreign_step>{}
+               : std::optional(foreign_step{tracker, (*named)->step, std::move(*directory)});
+}
+
+result<std::vector<foreign_step>> tracked_steps(ports::storage& storage) {
+  std::vector<foreign_step> all;
+  for (const auto& tracker : known_trackers()) {
+    const auto named = named_by(storage, tracker);
+    if (!named)
+      return tl::make_unexpected(named.error());
+    if (!*named)
+      continue;
+    auto directory = directory_of(storage, **named);
+    if (!directory)
+      return tl::make_unexpected(directory.error());
+    all.push_back({tracker, (*named)->step, std::move(*directory)});
   }
-  return std::optional<foreign_step>{};
+  return all;
 }
 
 result<std::vector<foreign_step>> foreign_steps(ports::storage& storage) {

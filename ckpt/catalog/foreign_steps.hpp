@@ -23,6 +23,9 @@ struct foreign_step {
 result<std::optional<foreign_step>> foreign_step_of(ports::storage& storage,
                                                     const std::string& tracker);
 
+/// What each tracker names, ours or not; without a directory where nothing is there.
+result<std::vector<foreign_step>> tracked_steps(ports::storage& storage);
+
 /// The same for every tracker that is known, the latest step first.
 result<std::vector<foreign_step>> foreign_steps(ports::storage& storage);
 

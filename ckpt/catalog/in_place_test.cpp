@@ -87,9 +87,9 @@ TEST_CASE("in place: what a step consists of, and that a later process finds it"
   REQUIRE(j.begin(catalog, 7));
   CHECK(j.opened().steps().at(7).why == "it has no manifest");
   REQUIRE(j.save(catalog, 7));
-  CHECK(j.files() == ".troupe/in_place/7/.troupe-manifest.json .troupe/in_place/7/step-7.0.pt "
+  CHECK(j.files() == ".troupe/in_place/7/step-7.0.pt "
                      ".troupe/in_place/7/step-7.1.pt .troupe/steps/7 dlrover_latest.txt "
-                     "step-7.0.pt step-7.1.pt ");
+                     "step-7.0.pt step-7.1.pt troupe-manifest-7.json ");
   CHECK(j.place.files[".troupe/steps/7"].rfind(".\n1 2 ", 0) == 0);
   const auto again = j.opened();
   REQUIRE(again.newest() != nullptr);
@@ -124,10 +124,10 @@ TEST_CASE("in place: retention takes a step's files, and no others") {
   REQUIRE(successor.begin(4, "4", {j.last.made_by, ++j.last.number}));
   j.place.files["4/a"] = "";
   CHECK(j.save(successor, 5)->removed == std::vector<std::uint64_t>{1, 2, 4});
-  CHECK(j.files() == ".troupe/confirmed/1-4 .troupe/in_place/5/.troupe-manifest.json "
+  CHECK(j.files() == ".troupe/confirmed/1-4 "
                      ".troupe/in_place/5/step-5.0.pt .troupe/in_place/5/step-5.1.pt "
                      ".troupe/steps/5 base.pt dlrover_latest.txt logs/step-1.0.pt "
-                     "step-1.9.pt step-5.0.pt step-5.1.pt ");
+                     "step-1.9.pt step-5.0.pt step-5.1.pt troupe-manifest-5.json ");
 }
 
 TEST_CASE("in place: a removal that ended on the way is done again, with what it had left") {
@@ -198,7 +198,7 @@ TEST_CASE("in place: directories and files do not get into each other") {
         "step 4 cannot be in 'step-1.0.pt/x': step 1 is in the file 'step-1.0.pt'; name files by "
         "their step");
   CHECK(catalog.begin(3, "3", j.last).error().what == "step 3 is in '.' already, not in '3'");
-  for (const char* wrong : {".troupe", ".troupe-manifest.json", "latest", "dlrover_latest.txt",
+  for (const char* wrong : {".troupe", "troupe-manifest.json", "latest", "dlrover_latest.txt",
                             "latest_checkpointed_iteration.txt"})
     CHECK(catalog.claim(3, wrong).error().what ==
           "'" + std::string(wrong) + "' cannot be the name of a step's file");

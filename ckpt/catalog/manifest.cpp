@@ -19,7 +19,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int version = 1;
+constexpr int version = 2;
 constexpr std::string_view before_checksum = "\"crc32\":";
 
 std::string quoted(const std::string& text) {
@@ -80,6 +80,22 @@ result<shard> shard_of(const json::value& from) {
   return found;
 }
 
+result<std::vector<save_id>> line_of(const json::value* from) {
+  if (from == nullptr || !from->is_array() || from->get_array().size() > limits::line_runs_max)
+    return damaged("'line'");
+  std::vector<save_id> all;
+  for (const auto& one : from->get_array()) {
+    json::error_code wrong;
+    const bool pair = one.is_array() && one.get_array().size() == 2;
+    const auto made_by = pair ? one.get_array()[0].to_number<std::uint64_t>(wrong) : 0;
+    const auto number = pair && !wrong ? one.get_array()[1].to_number<std::uint64_t>(wrong) : 0;
+    if (!pair || wrong)
+      return damaged("'line'");
+    all.push_back({generation{made_by}, number});
+  }
+  return all;
+}
+
 /// The checksum covers every byte before it, so whatever else was read is what was written.
 result<void> check_checksum(std::string_view text) {
   const auto at = text.rfind(before_checksum);
@@ -97,6 +113,9 @@ result<void> check(const manifest& m) {
   if (m.shards.empty() || m.shards.size() > limits::shards_max)
     return failure(errc::invalid, fmt::format("step {} has {} shards; 1 to {} are allowed", m.step,
                                               m.shards.size(), limits::shards_max));
+  if (m.directory.size() > limits::name_max || m.line.size() > limits::line_runs_max)
+    return failure(errc::invalid,
+                   fmt::format("step {}: its directory or its line is too long", m.step));
   std::set<std::string_view> names;
   for (const auto& s : m.shards) {
     if (auto valid = ports::valid_name(s.name); !valid)
@@ -112,11 +131,17 @@ result<void> check(const manifest& m) {
 }
 
 std::string to_text(const manifest& m) {
-  auto text =
-      fmt::format("{{\"troupe_checkpoint\":{},\"step\":{},\"sequence\":{},\"generation\":{},"
-                  "\"world_size\":{},\"layout\":{},\"completed_by\":{},\n\"shards\":[",
-                  version, m.step, m.save, m.made_by.value, m.world_size, quoted(m.layout),
-                  quoted(m.completed_by));
+  auto text = fmt::format("{{\"troupe_checkpoint\":{},\"step\":{},\"save\":{},\"generation\":{},"
+                          "\"world_size\":{},\"layout\":{},\"directory\":{},\"completed_by\":{},\n"
+                          "\"line\":[",
+                          version, m.step, m.save, m.made_by.value, m.world_size, quoted(m.layout),
+                          quoted(m.directory), quoted(m.completed_by));
+  const char* comma = "";
+  for (const auto& id : m.line) {
+    text += fmt::format("{}[{},{}]", comma, id.made_by.value, id.number);
+    comma = ",";
+  }
+  text += "],\n\"shards\":[";
   const char* between = "\n";
   for (const auto& s : m.shards) {
     text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"crc32\":{},\"node\":{}}}", between,
@@ -138,17 +163,23 @@ result<manifest> manifest_of(std::string_view text) {
   if (wrong || !document.is_object())
     return damaged("it is no JSON object");
   reader members(document.get_object());
-  if (members.number("troupe_checkpoint", any) != version)
-    return failure(errc::invalid, "the manifest was written by a later version");
+  if (const auto of = members.number("troupe_checkpoint", any); of != version)
+    return failure(errc::invalid,
+                   fmt::format("the manifest was written by another version of Troupe: it is in "
+                               "format {}, and this one reads {}",
+                               of, version));
   manifest m;
   m.step = members.number("step", any);
-  m.save = members.number("sequence", any);
+  m.save = members.number("save", any);
   m.made_by = generation{members.number("generation", any)};
   m.world_size = static_cast<std::uint32_t>(members.number("world_size", any32));
   m.layout = members.text("layout");
-  // Versions that did not number saves did not say it.
-  if (document.get_object().contains("completed_by"))
-    m.completed_by = members.text("completed_by");
+  m.directory = members.text("directory");
+  m.completed_by = members.text("completed_by");
+  auto line = line_of(document.get_object().if_contains("line"));
+  if (!line)
+    return tl::make_unexpected(std::move(line.error()));
+  m.line = std::move(*line);
   const json::value* shards = document.get_object().if_contains("shards");
   if (members.wrong() != nullptr || shards == nullptr || !shards->is_array())
     return damaged(fmt::format("'{}'", members.wrong() ? members.wrong() : "shards"));

@@ -19,6 +19,8 @@ manifest example() {
   m.made_by = generation{3};
   m.world_size = 2;
   m.layout = "ddp";
+  m.directory = "1000";
+  m.line = {{generation{2}, 9}, {generation{1}, 4}};
   m.completed_by = "node-b";
   m.shards = {{"rank_0.pt", {1'234, 0xffffffff}, "node-a"},
               {"below/rank \"1\".pt", {std::uint64_t{1} << 40, 0}, "node-b"}};
@@ -43,8 +45,9 @@ std::string error_about(const std::string& text) {
 TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was") {
   const auto text = to_text(example());
   CHECK(text ==
-        "{\"troupe_checkpoint\":1,\"step\":1000,\"sequence\":7,\"generation\":3,\"world_size\":2,"
-        "\"layout\":\"ddp\",\"completed_by\":\"node-b\",\n\"shards\":[\n"
+        "{\"troupe_checkpoint\":2,\"step\":1000,\"save\":7,\"generation\":3,\"world_size\":2,"
+        "\"layout\":\"ddp\",\"directory\":\"1000\",\"completed_by\":\"node-b\",\n"
+        "\"line\":[[2,9],[1,4]],\n\"shards\":[\n"
         "{\"name\":\"rank_0.pt\",\"bytes\":1234,\"crc32\":4294967295,\"node\":\"node-a\"},\n"
         "{\"name\":\"below/rank \\\"1\\\".pt\",\"bytes\":1099511627776,\"crc32\":0,"
         "\"node\":\"node-b\"}\n],\n\"crc32\":" +
@@ -54,6 +57,8 @@ TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was
   CHECK(to_text(*back) == text);
   CHECK(back->id() == save_id{generation{3}, 7});
   CHECK(back->completed_by == "node-b");
+  CHECK(back->directory == "1000");
+  CHECK(back->line == example().line);
   CHECK(back->shards.at(1).name == "below/rank \"1\".pt");
   CHECK(back->shards.at(1).file == ports::receipt{std::uint64_t{1} << 40, 0});
 }
@@ -77,17 +82,24 @@ TEST_CASE("a manifest with the right checksum and the wrong content names what i
   const auto with = [](const std::string& head, const std::string& shard) {
     return sealed("{" + head + ",\"shards\":[" + shard + "],");
   };
-  const std::string head = R"("troupe_checkpoint":1,"step":1,"sequence":1,"generation":1,)"
-                           R"("world_size":1,"layout":"ddp")";
+  const std::string before_line = R"("troupe_checkpoint":2,"step":1,"save":1,"generation":1,)"
+                                  R"("world_size":1,"layout":"ddp","directory":"1",)"
+                                  R"("completed_by":"",)";
+  const auto head = before_line + R"("line":[[1,2]])";
   const std::string shard = R"({"name":"a","bytes":1,"crc32":2,"node":""})";
   REQUIRE(manifest_of(with(head, shard)));
   struct row {
     std::string text;
     const char* told;
   };
-  const std::string version_2 = R"("troupe_checkpoint":2)";
+  const std::string version_1 = R"("troupe_checkpoint":1)";
   const row rows[] = {
-      {with(version_2, shard), "later version"},
+      {with(version_1, shard),
+       "another version of Troupe: it is in format 1, and this one reads 2"},
+      {with(before_line + R"("line":[[1]])", shard), "'line'"},
+      {with(before_line + R"("line":[[1,-2]])", shard), "'line'"},
+      {with(before_line + R"("line":[["1",2]])", shard), "'line'"},
+      {with(before_line + R"("line":5)", shard), "'line'"},
       {sealed("[1,"), "no JSON object"},
       {sealed("{" + head + ","), "'shards'"},
       {with(head, ""), "0 shards"},
@@ -95,7 +107,7 @@ TEST_CASE("a manifest with the right checksum and the wrong content names what i
       {with(head, shard + "," + shard), "'a' is named twice"},
       {with(head, R"({"name":"../a","bytes":1,"crc32":2,"node":""})"), "'..'"},
       {with(head, R"({"name":"/etc/passwd","bytes":1,"crc32":2,"node":""})"), "must be relative"},
-      {with(head, R"({"name":".troupe-manifest.json","bytes":1,"crc32":2,"node":""})"),
+      {with(head, R"({"name":"troupe-manifest.json","bytes":1,"crc32":2,"node":""})"),
        "no shard can be called"},
       {with(head, R"({"name":"a","bytes":-1,"crc32":2,"node":""})"), "'bytes' of a shard"},
       {with(head, R"({"name":"a","bytes":1,"crc32":4294967296,"node":""})"), "'crc32' of a shard"},

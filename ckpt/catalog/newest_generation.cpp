@@ -41,12 +41,19 @@ result<void> check_against(const std::vector<generation>& all, generation which)
   if (newest == all.end() || !(which < *newest))
     return {};
   return failure(errc::refused,
-                 fmt::format("{} saves nothing here any more, since the newer {} has; if that is "
-                             "none of this job, use another directory or remove '{}'",
-                             in_full(which), in_full(*newest), record_of(*newest)));
+                 fmt::format("{} {}, since the newer {} has; if that is none of this job, two jobs "
+                             "have one directory: give each its own",
+                             in_full(which), refused_for_newer, in_full(*newest)));
 }
 
 } // namespace
+
+result<generation> newest_on_record(ports::storage& storage) {
+  return on_record(storage).map([](const std::vector<generation>& all) {
+    const auto newest = std::max_element(all.begin(), all.end());
+    return newest == all.end() ? generation{} : *newest;
+  });
+}
 
 result<void> check_newest(ports::storage& storage, generation which) {
   if (which == generation{})

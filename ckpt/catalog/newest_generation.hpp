@@ -4,6 +4,8 @@
 #include "runtime/base/result.hpp"
 #include "runtime/ports/storage.hpp"
 
+#include <string_view>
+
 /// Which generation may complete steps at a place: none that is older than one that has.
 ///
 /// After a cut of the network both sides may train and write to one directory. Generations of two
@@ -14,6 +16,12 @@
 /// set back by a process that has looked before another one wrote it; of many the highest counts,
 /// and no order of writers can lower that.
 namespace troupe::ckpt {
+
+/// What every refusal says: each save that follows is refused as well.
+inline constexpr std::string_view refused_for_newer = "saves nothing here any more";
+
+/// The newest of those on record; none: no generation.
+result<generation> newest_on_record(ports::storage& storage);
 
 /// `refused` if a newer generation has completed a step here. A process without a generation, which
 /// no master has started, is never refused.

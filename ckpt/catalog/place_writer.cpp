@@ -54,6 +54,8 @@ result<step_catalog*> place_writer::catalog(framework whose) {
   auto opened = step_catalog::open(*storage_, node_);
   if (!opened)
     return tl::make_unexpected(opened.error());
+  if (const auto restored = opened->restore_markers(); !restored)
+    return tl::make_unexpected(restored.error());
   if (const auto pointed = opened->point(whose); !pointed)
     return tl::make_unexpected(pointed.error());
   catalog_ = std::move(*opened);
@@ -93,7 +95,12 @@ result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
   if (const auto looked = (*known)->look_again(snapshot.step); !looked)
     return tl::make_unexpected(looked.error());
   const auto* before = (*known)->find(snapshot.step);
-  if (const auto receipt = written_before(**known, before, snapshot, bytes))
+  const auto ours = before != nullptr && before->is_complete()
+                        ? (*known)->is_of_line(*before, snapshot.made_by)
+                        : result<bool>(true);
+  if (!ours)
+    return tl::make_unexpected(ours.error());
+  if (const auto receipt = *ours ? written_before(**known, before, snapshot, bytes) : std::nullopt)
     return *receipt;
   // Whether it is the newest is asked rarely: only of a step that was saved before.
   const bool saved_before = before != nullptr && before->is_complete();
@@ -166,7 +173,7 @@ void place_writer::retain(const retain_order& order) {
       known ? look_for_retention(**known, order) : tl::make_unexpected(known.error());
   if (!looked)
     return warnings_.push_back("earlier steps are not removed: " + looked.error().what);
-  const auto done = (*known)->retain(order.to.keep, order.now);
+  const auto done = (*known)->retain(order.to.keep, order.now, order.by);
   if (done.not_removed)
     warnings_.push_back("an earlier step could not be removed: " + done.not_removed->what);
 }

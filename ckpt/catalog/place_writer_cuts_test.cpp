@@ -36,15 +36,14 @@ TEST_CASE("the isolated side completes nothing once the others have") {
   REQUIRE_FALSE(late);
   CHECK(late.error().code == errc::refused);
   CHECK(late.error().what ==
-        fmt::format("generation 3 of term 1763935000123 saves nothing here any more, since the "
-                    "newer generation 2 of term 1763935060456 has; if that is none of this job, "
-                    "use another directory or remove '.troupe/generations/{}'",
-                    of_the_others.value));
+        "generation 3 of term 1763935000123 saves nothing here any more, since the newer "
+        "generation 2 of term 1763935060456 has; if that is none of this job, two jobs have one "
+        "directory: give each its own");
   CHECK_FALSE(here.save(4, "of one side", isolated));
   // Nor does a process that begins now.
   CHECK_FALSE(node(place, "n0").save(5, "of one side", isolated));
   CHECK(newest_in(place) == "2");
-  CHECK(place.files.count("3/.troupe-manifest.json") + place.files.count("4/rank_0.pt") == 0);
+  CHECK(place.files.count("3/troupe-manifest.json") + place.files.count("4/rank_0.pt") == 0);
   CHECK(there.save(6, "of the others", of_the_others.next()));
   CHECK(newest_in(place) == "6");
 }
@@ -92,7 +91,7 @@ TEST_CASE("processes that no master has started are not refused for a generation
   REQUIRE(n.save(1, "under a master", isolated));
   // Without a generation, its saves are complete and older than all that have one.
   CHECK(n.save(2, "alone", generation{}));
-  CHECK(place.files.count("2/.troupe-manifest.json") == 1);
+  CHECK(place.files.count("2/troupe-manifest.json") == 1);
   CHECK(newest_in(place) == "1");
   CHECK(n.save(3, "under a master again", isolated));
   CHECK(newest_in(place) == "3");

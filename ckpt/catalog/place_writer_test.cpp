@@ -193,7 +193,7 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   n.writer.retain({overtaking.to, {overtaking.says.id(), slow.id()}}); // save 2 has not ended
   CHECK(n.commit(node::order(slow, {*written})));
   CHECK(place.files.at("dlrover_latest.txt") == "3");
-  CHECK(place.files.count("2/.troupe-manifest.json") == 1);
+  CHECK(place.files.count("2/troupe-manifest.json") == 1);
   CHECK(loaded_from(place) == 3);
   // Nor for a later process.
   node successor(place);
@@ -303,8 +303,8 @@ TEST_CASE("two nodes with a directory each commit the same step in both") {
   CHECK(second.commit(order));
   for (auto* place : {&here, &there})
     CHECK(place->files.at("dlrover_latest.txt") == "1");
-  auto one = manifest_of(here.files.at("1/.troupe-manifest.json")).value();
-  const auto other = manifest_of(there.files.at("1/.troupe-manifest.json")).value();
+  auto one = manifest_of(here.files.at("1/troupe-manifest.json")).value();
+  const auto other = manifest_of(there.files.at("1/troupe-manifest.json")).value();
   CHECK(one.completed_by == "n0");
   CHECK(other.completed_by == "n1");
   one.completed_by = other.completed_by;
@@ -346,7 +346,7 @@ TEST_CASE("retention keeps the step of its commit where a node's directory holds
   w.to.keep = {1, 0};
   REQUIRE(n.save(w, "of this side"));
   CHECK(there.files.count("41/rank_0.pt") == 1);
-  CHECK(there.files.count("41/.troupe-manifest.json") == 1);
+  CHECK(there.files.count("41/troupe-manifest.json") == 1);
   CHECK(loaded_from(there) == 40); // one order, and it is the newer state
 }
 

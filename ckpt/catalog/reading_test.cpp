@@ -29,7 +29,7 @@ TEST_CASE("a step that is replaced by a newer one while it is read: the newer on
     j.before("get", ".troupe/steps/10", newer);
   }
   SUBCASE("after its marker was read") {
-    j.before("get", "10/.troupe-manifest.json", newer);
+    j.before("get", "10/troupe-manifest.json", newer);
   }
   SUBCASE("after its manifest was read") {
     j.before("list", "10", newer);
@@ -144,7 +144,7 @@ TEST_CASE("a step that cannot be read may be complete: nothing is done to it unt
   saved_once j;
   std::string why = "step 10 cannot be read: full";
   SUBCASE("its manifest") {
-    j.fail("get", "10/.troupe-manifest.json");
+    j.fail("get", "10/troupe-manifest.json");
   }
   SUBCASE("what there is of its files") {
     j.fail("list", "10");
@@ -175,7 +175,7 @@ TEST_CASE("begun again, and whether it was completed meanwhile cannot be told: a
   const auto marker = j.place.files.at(".troupe/steps/10");
   int reads = 0;
   j.place.fault = [&](const char* what, const std::string& name) -> std::optional<error> {
-    if (what == std::string("get") && name == "10/.troupe-manifest.json" && ++reads > 1)
+    if (what == std::string("get") && name == "10/troupe-manifest.json" && ++reads > 1)
       return error{errc::unavailable, "input/output error"};
     return std::nullopt;
   };

@@ -16,8 +16,8 @@ std::vector<step_seen> counted_up_to(const std::optional<save_id>& committed,
                                      const std::vector<step_seen>& steps) {
   std::vector<step_seen> complete;
   std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete), [&](const step_seen& s) {
-    return s.state == step_state::complete && committed && (s.confirmed || s.id == *committed) &&
-           !(*committed < s.id);
+    return s.of_line && s.state == step_state::complete && committed &&
+           (s.confirmed || s.id == *committed) && !(*committed < s.id);
   });
   return complete;
 }
@@ -58,7 +58,7 @@ std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retent
     const bool left = one.state == step_state::incomplete && one.id < now.open_from;
     const bool may_be_old = one.state == step_state::complete && now.committed &&
                             !(*now.committed < one.id) && !keeps_all(keep);
-    if (left || (may_be_old && is_old(one)))
+    if (one.of_line && (left || (may_be_old && is_old(one))))
       going.push_back(one.step);
   }
   return going;

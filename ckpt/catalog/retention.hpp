@@ -31,6 +31,9 @@ struct step_seen {
   /// Of a complete one: all nodes that have a part of it have completed it. One that is complete
   /// here alone cannot be loaded, and counts for no rule.
   bool confirmed = false;
+  /// Of the line of the run that saves (line.hpp): training went through it, or, of one that is not
+  /// complete, through another state of its run. Others are not this run's to count or to remove.
+  bool of_line = true;
 };
 
 /// What is known beside the steps themselves when a save has ended.
@@ -47,9 +50,9 @@ struct retention_point {
 /// By neither rule a complete step goes.
 bool keeps_all(retention keep);
 
-/// The steps to remove, in the order they were seen. Never the newest complete one nor the
-/// committed one, nor one that may still become complete or that could not be read, nor a damaged
-/// one, which a person should see.
+/// The steps to remove, in the order they were seen. None of another line. Never the newest
+/// complete one nor the committed one, nor one that may still become complete or that could not be
+/// read, nor a damaged one, which a person should see.
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now);
 

@@ -190,9 +190,9 @@ TEST_CASE("retention removes what goes, also what an earlier process has left") 
   CHECK(catalog.steps().size() == 3);
   CHECK(j.files() == ".troupe/confirmed/1-3 .troupe/confirmed/1-6 .troupe/confirmed/1-7 "
                      ".troupe/steps/30 .troupe/steps/50 .troupe/steps/60 "
-                     "30/.troupe-manifest.json 30/rank_0.pt 30/rank_1.pt "
-                     "50/.troupe-manifest.json 50/rank_0.pt 50/rank_1.pt "
-                     "60/.troupe-manifest.json 60/rank_0.pt 60/rank_1.pt dlrover_latest.txt ");
+                     "30/rank_0.pt 30/rank_1.pt 30/troupe-manifest.json "
+                     "50/rank_0.pt 50/rank_1.pt 50/troupe-manifest.json "
+                     "60/rank_0.pt 60/rank_1.pt 60/troupe-manifest.json dlrover_latest.txt ");
   SUBCASE("and says so when it cannot, while the step is complete") {
     j.fail("remove", "50", "the disk is slow today");
     const auto saved = j.save(catalog, 70);

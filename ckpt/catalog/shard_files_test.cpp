@@ -70,7 +70,7 @@ TEST_CASE("each file of a shard lies in the step's directory under its own name"
   CHECK(s.place.files.at("10/.metadata") == "all");
   CHECK(s.place.files.at("10/__1_0.distcp") == "shard 1");
   CHECK(s.place.files.at("10/more/x.bin") == std::string(5000, 'x'));
-  CHECK(s.place.files.count("10/.troupe-files-00001") == 1);
+  CHECK(s.place.files.count("10/troupe-files-00001") == 1);
 }
 
 TEST_CASE("a shard comes back as the very snapshot that was written") {
@@ -98,8 +98,8 @@ TEST_CASE("a file that is damaged, cut or gone is named") {
     CHECK(s.why_not(1).find("10/__1_0.distcp") != std::string::npos);
   }
   SUBCASE("its list is damaged") {
-    s.place.files.at("10/.troupe-files-00001")[30] ^= 1;
-    CHECK(s.why_not(1).find("'10/.troupe-files-00001' is damaged") != std::string::npos);
+    s.place.files.at("10/troupe-files-00001")[30] ^= 1;
+    CHECK(s.why_not(1).find("'10/troupe-files-00001' is damaged") != std::string::npos);
   }
   CHECK(s.loaded(0).value() == s.snapshots[0]);
 }
@@ -116,7 +116,7 @@ TEST_CASE("a list is put last, so a step that is cut off has none") {
   REQUIRE(!put);
   CHECK(put.error().what == "the disk is full");
   CHECK(place.files.count("10/a") == 1);
-  CHECK(place.files.count("10/.troupe-files-00000") == 0);
+  CHECK(place.files.count("10/troupe-files-00000") == 0);
 }
 
 TEST_CASE("several files go to a directory, and only as such") {
@@ -158,5 +158,5 @@ TEST_CASE(
     CHECK(other.error().what.find("is complete in '10' with other contents") != std::string::npos);
   }
   CHECK(s.place.files.at("10/__0_0.distcp") == before.at("10/__0_0.distcp"));
-  CHECK(s.place.files.at("10/.troupe-manifest.json") == before.at("10/.troupe-manifest.json"));
+  CHECK(s.place.files.at("10/troupe-manifest.json") == before.at("10/troupe-manifest.json"));
 }

@@ -10,7 +10,8 @@
 #include <tuple>
 #include <utility>
 
-// Reading. What changes a place is in step_catalog_writing.cpp.
+// Reading. What changes a place is in step_catalog_writing.cpp; steps without markers are in
+// step_catalog_unmarked.cpp.
 namespace troupe::ckpt {
 
 namespace {
@@ -90,16 +91,21 @@ result<bool> step_catalog::look_once() {
     if (const auto step = step_of_marker(marker.name))
       there.insert(*step);
   for (auto at = steps_.begin(); at != steps_.end();)
-    at = there.count(at->first) == 0 ? steps_.erase(at) : std::next(at);
+    at = at->second.marked && there.count(at->first) == 0 ? steps_.erase(at) : std::next(at);
   bool stood_still = true;
   for (const auto step : there) {
     const auto* known = find(step);
-    if (known != nullptr && known->is_complete())
+    if (known != nullptr && known->is_complete() && known->marked)
       continue;
     if (auto looked = look_again(step); !looked)
       return tl::make_unexpected(std::move(looked.error()));
     stood_still = stood_still && find(step) != nullptr;
   }
+  // One that has come without a marker may have got it since these were listed.
+  const auto same = look_at_unmarked();
+  if (!same)
+    return same;
+  stood_still = stood_still && *same;
   const auto sound = check_newest();
   return sound ? result<bool>(stood_still && *sound) : sound;
 }
@@ -109,7 +115,11 @@ result<void> step_catalog::look_again(std::uint64_t step) {
   const auto name = marker_of(step);
   const auto text = storage_->get_small(name, limits::storage_name_max + 64);
   if (!text && text.error().code == errc::absent) {
-    steps_.erase(step);
+    const auto known = steps_.find(step);
+    if (known != steps_.end() && !known->second.marked)
+      read_manifest(known->second);
+    if (known != steps_.end() && (known->second.marked || !known->second.is_complete()))
+      steps_.erase(known);
     return {};
   }
   // One that will not be readable by itself must not hide all other steps.
@@ -117,6 +127,7 @@ result<void> step_catalog::look_again(std::uint64_t step) {
     return tl::make_unexpected(text.error());
   auto& found = steps_[step] = {};
   found.step = step;
+  found.marked = true;
   if (!text) {
     not_complete(found, step_state::damaged, text.error().what);
     return {};
@@ -135,7 +146,7 @@ result<void> step_catalog::look_again(std::uint64_t step) {
 }
 
 void step_catalog::read_manifest(found_step& found) {
-  const auto name = manifest_in(folder_of(found.step, found.directory));
+  const auto name = manifest_of_step(found.step, found.directory);
   const auto text = storage_->get_small(name, limits::manifest_bytes_max);
   if (!text) {
     if (text.error().code == errc::absent)
@@ -208,13 +219,15 @@ result<bool> step_catalog::check_newest() {
     const auto sound = check_sizes(*candidate, candidate->says);
     if (sound)
       return true;
+    const bool unmarked = !candidate->marked;
     if (auto looked = look_again(step); !looked)
       return tl::make_unexpected(std::move(looked.error()));
     const auto* now = find(step);
     if (now == nullptr || !now->is_complete() || now->says.id() != id)
       return false;
-    not_complete(steps_.at(step),
-                 passes(sound.error()) ? step_state::unreadable : step_state::damaged,
+    auto& damaged = steps_.at(step);
+    damaged.begun_by = unmarked ? id : damaged.begun_by;
+    not_complete(damaged, passes(sound.error()) ? step_state::unreadable : step_state::damaged,
                  sound.error().what);
   }
   return true;
@@ -235,9 +248,13 @@ const found_step* step_catalog::find(std::uint64_t step) const {
 
 std::vector<const found_step*> step_catalog::complete_newest_first() const {
   std::vector<const found_step*> all;
+  std::set<std::pair<save_id, std::uint64_t>> states;
   for (const auto& [step, found] : steps_)
-    if (found.is_complete())
+    if (found.is_complete() && states.emplace(found.says.id(), step).second)
       all.push_back(&found);
+  for (const auto& copy : copies_)
+    if (states.emplace(copy.says.id(), copy.step).second)
+      all.push_back(&copy);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return older(b, a); });
   return all;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/catalog/line.hpp"
 #include "ckpt/catalog/manifest.hpp"
 #include "ckpt/catalog/retention.hpp"
 #include "ckpt/catalog/save_id.hpp"
@@ -23,13 +24,23 @@ namespace troupe::ckpt {
 struct found_step {
   std::uint64_t step = 0;
   std::string directory; ///< as its marker says; empty if that is damaged
-  save_id begun_by;      ///< also
+  save_id begun_by;      ///< also; without a marker it is the manifest's
   step_state state = step_state::incomplete;
   manifest says;   ///< of a complete one
   std::string why; ///< why it is not complete, in words
+  /// Its marker is there. Without one a step is known by its manifest alone: what copied the place
+  /// has left hidden names out.
+  bool marked = false;
 
   bool is_complete() const { return state == step_state::complete; }
   bool is_unreadable() const { return state == step_state::unreadable; }
+};
+
+/// A directory with a manifest that says nothing, so that it is not known of which step it is.
+struct odd_directory {
+  std::string name;
+  step_state state = step_state::damaged; ///< or unreadable
+  std::string why;
 };
 
 /// What retention did.
@@ -49,10 +60,10 @@ struct retained {
 ///
 ///     begin    .troupe/steps/100 names its directory and the save that writes it
 ///     put      100/rank_0.pt, …, by the savers that have them
-///     commit   100/.troupe-manifest.json; from now on it is complete
+///     commit   100/troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
-///     confirm  .troupe/confirmed/<save>: all nodes have completed it; from now on retention counts
-///     it remove   the manifest, then the directory, then .troupe/steps/100
+///     confirm  .troupe/confirmed/<save>: all nodes have completed it; retention counts it
+///     remove   the manifest, then the directory, then .troupe/steps/100
 ///
 /// A step may be in place: its directory is `.`, and its files lie in the place itself. Then
 /// .troupe/in_place/100 is what a directory is otherwise, but for the shards:
@@ -60,13 +71,22 @@ struct retained {
 ///     begin    .troupe/steps/100 says `.`
 ///     claim    .troupe/in_place/100/a.pt, empty: from now on a.pt in the place is ours to remove
 ///     put      a.pt, …, by the savers that have them
-///     commit   .troupe/in_place/100/.troupe-manifest.json; from now on it is complete
+///     commit   troupe-manifest-100.json; from now on it is complete
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then every claimed file, then the folder, then .troupe/steps/100
 ///
 /// A step is complete if its manifest is of the save that its marker names, or of a newer one. So
 /// one write to the marker begins a step anew, and a late manifest of an older save completes
 /// nothing over files that are another save's by now.
+///
+/// What is in `.troupe` is a cache, but for steps that are not complete: a directory whose manifest
+/// is whole is a complete step, however it came there. Its marker is made anew by the first process
+/// that saves (`restore_markers`). If the manifest says that it was written to a directory of
+/// another name, a person has copied the step: it can be loaded, and no run replaces or
+/// removes it.
+///
+/// A step of a run that this one does not stand upon (line.hpp) stays, whatever rule there is, and
+/// is not written over.
 ///
 /// Files and directories that no step of ours has named are never read, replaced or removed.
 class step_catalog {
@@ -80,6 +100,9 @@ class step_catalog {
   /// Looks at one step only; `find` has it, if it is there.
   static result<step_catalog> open_one(ports::storage& storage, std::uint64_t step);
 
+  /// For a process that is about to save: markers and claims of complete steps that have none.
+  result<void> restore_markers();
+
   /// Brings the trackers of a framework up to the newest complete step; the first thing to do after
   /// opening, since a crash may have come before a commit did. A tracker that names a later step
   /// which is there and not ours stays as it is, and is told (`take_warnings`).
@@ -88,8 +111,9 @@ class step_catalog {
   /// Before the first shard of this save is put. From then on what an older save completed under
   /// this number is not complete any more. `refused` if the step is the newest complete one, since
   /// there is nothing newer to go on from, unless it `is_made_anew`; if a newer save has begun or
-  /// completed it; if a tracker may name it still; and if its directory holds files and is no
-  /// step's. After the newest was begun again `point` is due, as trackers name it.
+  /// completed it; if a tracker may name it still; if it is of a run that this one does not stand
+  /// upon; and if its directory holds files and is no step's. After the newest was begun again
+  /// `point` is due, as trackers name it.
   result<void> begin(std::uint64_t step, const std::string& directory, const save_id& by,
                      std::optional<std::uint64_t> resumed_from = {});
   /// A life of the job went on from an earlier step, and has trained up to this one again: what an
@@ -116,8 +140,10 @@ class step_catalog {
   /// and after a crash.
   result<void> commit(const manifest& m, framework whose);
   /// Removes what need not be kept, once it is on record that all nodes have the committed save
-  /// (ckpt/catalog/confirmed_saves.hpp). Each step is looked at again before.
-  retained retain(retention keep, const retention_point& now);
+  /// (ckpt/catalog/confirmed_saves.hpp). Each step is looked at again before, and only those of the
+  /// line of the run that saves count and go. `by`: a generation of that run; without one, that of
+  /// the committed save, or of the first that is open.
+  retained retain(retention keep, const retention_point& now, generation by = {});
 
   /// Reads a step again that another committer may have begun, completed or removed meanwhile.
   result<void> look_again(std::uint64_t step);
@@ -125,13 +151,18 @@ class step_catalog {
   result<void> look_around();
 
   /// The newest complete step, if there is one: its shards expected here have the sizes that the
-  /// manifest says.
+  /// manifest says. No copy.
   const found_step* newest() const;
   const found_step* find(std::uint64_t step) const;
   /// Every step that was begun here and not removed, also those that are not complete and why.
   const std::map<std::uint64_t, found_step>& steps() const { return steps_; }
-  /// The complete ones, newest first.
+  /// Complete steps in directories where they were not written, or whose number is another save's.
+  const std::vector<found_step>& copies() const { return copies_; }
+  const std::vector<odd_directory>& odd_directories() const { return odd_; }
+  /// The complete ones, newest first; a copy only of a state that is not there otherwise.
   std::vector<const found_step*> complete_newest_first() const;
+  /// Whether the run that saves stands upon the one that completed a step, or else has begun it.
+  result<bool> is_of_line(const found_step& known, generation by);
 
   bool expects_here(const shard& s) const { return only_of_.empty() || s.node == only_of_; }
   /// What a person should hear, each line once.
@@ -142,6 +173,12 @@ class step_catalog {
       : storage_(&storage), only_of_(std::move(only_of)) {}
 
   void read_manifest(found_step& found);
+  /// False if there are others than there were.
+  result<bool> look_at_unmarked();
+  void look_at_directory(const std::string& directory);
+  void look_at_manifest_in_place(std::uint64_t step);
+  void take_unmarked(found_step found);
+  result<line> line_for(generation by);
   result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found, const manifest& m);
   result<void> check_sizes(const found_step& found, const manifest& m);
   result<bool> check_newest();
@@ -149,6 +186,7 @@ class step_catalog {
 
   result<void> check_may_begin(const found_step& known, const std::string& directory,
                                const save_id& by, std::optional<std::uint64_t> resumed_from) const;
+  result<void> check_own_line(const found_step& known, generation by);
   result<void> check_own(std::uint64_t step, const std::string& directory);
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> begin_again(const found_step& before, const save_id& by,
@@ -157,10 +195,11 @@ class step_catalog {
   result<void> check_stays(const manifest& m) const;
   result<void> point_at(const found_step& named, framework whose);
   result<bool> may_point(const tracker& to, const found_step& named);
-  std::vector<step_seen> seen(const std::set<save_id>& confirmed) const;
+  std::vector<step_seen> seen(const std::set<save_id>& confirmed, const line& of) const;
   result<std::set<save_id>> confirm(const save_id& committed);
   result<void> forget_removed(std::set<save_id> confirmed, const save_id& committed);
   bool remove_all(const std::vector<std::uint64_t>& going, retained& done);
+  result<void> restore_marker(found_step& found);
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<std::vector<std::string>> claimed_by(const found_step& found);
@@ -169,6 +208,10 @@ class step_catalog {
   ports::storage* storage_;
   node_name only_of_;
   std::map<std::uint64_t, found_step> steps_;
+  std::vector<found_step> copies_;
+  std::vector<odd_directory> odd_;
+  std::set<std::string> without_manifest_; ///< directories that were looked into, and are no steps
+  std::map<term, line> lines_;             ///< of those on record
   bool trackers_behind_ = true;
   /// The newest complete step, as long as it was only read, and not yet written by us.
   std::optional<std::uint64_t> found_newest_;

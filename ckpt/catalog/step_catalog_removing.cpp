@@ -9,8 +9,15 @@
 // step_catalog_writing.cpp.
 namespace troupe::ckpt {
 
-retained step_catalog::retain(retention keep, const retention_point& now) {
+retained step_catalog::retain(retention keep, const retention_point& now, generation by) {
   retained done;
+  if (by == generation{})
+    by = now.committed ? now.committed->made_by : now.open_from.made_by;
+  const auto of_line = line_for(by);
+  if (!of_line) {
+    done.not_removed = of_line.error();
+    return done;
+  }
   std::set<save_id> confirmed;
   if (now.committed && !keeps_all(keep)) {
     auto known = confirm(*now.committed);
@@ -21,8 +28,8 @@ retained step_catalog::retain(retention keep, const retention_point& now) {
     confirmed = std::move(*known);
   }
   // One that has changed since it was seen may have to go all the same.
-  if (remove_all(removable(seen(confirmed), keep, now), done))
-    remove_all(removable(seen(confirmed), keep, now), done);
+  if (remove_all(removable(seen(confirmed, *of_line), keep, now), done))
+    remove_all(removable(seen(confirmed, *of_line), keep, now), done);
   if (now.committed && !done.not_removed)
     if (auto forgotten = forget_removed(std::move(confirmed), *now.committed); !forgotten)
       done.not_removed = std::move(forgotten.error());
@@ -47,12 +54,15 @@ bool step_catalog::remove_all(const std::vector<std::uint64_t>& going, retained&
   return changed;
 }
 
-std::vector<step_seen> step_catalog::seen(const std::set<save_id>& confirmed) const {
+std::vector<step_seen> step_catalog::seen(const std::set<save_id>& confirmed,
+                                          const line& of) const {
   std::vector<step_seen> all;
   all.reserve(steps_.size());
   for (const auto& [step, found] : steps_) {
     const auto id = found.is_complete() ? found.says.id() : found.begun_by;
-    all.push_back({step, found.state, id, confirmed.count(id) != 0});
+    const bool of_line =
+        found.marked && (found.is_complete() ? of.holds(id) : of.touches(id.made_by));
+    all.push_back({step, found.state, id, confirmed.count(id) != 0, of_line});
   }
   return all;
 }
@@ -97,7 +107,7 @@ bool step_catalog::look_before_removing(std::uint64_t step) {
 result<void> step_catalog::remove(std::uint64_t step) {
   auto& going = steps_.at(step);
   const auto folder = folder_of(step, going.directory);
-  if (auto removed = storage_->remove(manifest_in(folder)); !removed)
+  if (auto removed = storage_->remove(manifest_of_step(step, going.directory)); !removed)
     return removed;
   going.state = step_state::incomplete;
   going.says = {};

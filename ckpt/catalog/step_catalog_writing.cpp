@@ -1,4 +1,3 @@
-#include "ckpt/catalog/foreign_steps.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
@@ -39,6 +38,14 @@ tl::unexpected<error> cannot_tell(const found_step& known) {
                  fmt::format("step {} cannot be read: {}", known.step, known.why));
 }
 
+tl::unexpected<error> of_another_run(const found_step& known) {
+  const auto& by = known.is_complete() ? known.says.id() : known.begun_by;
+  return failure(errc::refused,
+                 fmt::format("step {} is in '{}' by another run ({}), which this one has not gone "
+                             "on from; it stays. Save to another directory, or move it away",
+                             known.step, known.directory, in_words(by)));
+}
+
 tl::unexpected<error> newest_stays(const found_step& known) {
   return failure(errc::refused,
                  fmt::format("step {} is complete in '{}' with other contents, and is the newest "
@@ -74,6 +81,8 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
       return {};
     if (auto may = check_may_begin(*known, directory, by, resumed_from); !may)
       return may;
+    if (auto ours = check_own_line(*known, by.made_by); !ours)
+      return ours;
     if (known->begun_by == by && known->state != step_state::damaged)
       return {};
     return begin_again(found_step(*known), by, resumed_from);
@@ -84,7 +93,7 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
                                step, steps_.size()));
   if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
     return marked;
-  steps_[step] = {step, directory, by, step_state::incomplete, {}, "it is being written"};
+  steps_[step] = {step, directory, by, step_state::incomplete, {}, "it is being written", true};
   return {};
 }
 
@@ -117,6 +126,23 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
                                               "bring the trackers up to date first",
                                               known.step));
   return {};
+}
+
+/// What a run before this one has left is its own, complete or not, unless this one stands upon it.
+result<void> step_catalog::check_own_line(const found_step& known, generation by) {
+  const auto ours = is_of_line(known, by);
+  if (!ours)
+    return tl::make_unexpected(ours.error());
+  if (*ours)
+    return {};
+  if (known.state == step_state::incomplete) {
+    const auto there = storage_->list(folder_of(known.step, known.directory));
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (there->empty())
+      return {};
+  }
+  return of_another_run(known);
 }
 
 /// A directory without a marker that holds files belongs to another program or person: what a step
@@ -173,6 +199,7 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
   if (auto marked = storage_->replace(marker_of(step), to_text({before.directory, by})); !marked)
     return marked;
   auto meanwhile = before;
+  meanwhile.marked = true;
   read_manifest(meanwhile);
   steps_[step] = meanwhile;
   const bool became_newest =
@@ -184,7 +211,8 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
       return marked;
     return check_may_begin(steps_[step], before.directory, by, resumed_from);
   }
-  steps_[step] = {step, before.directory, by, step_state::incomplete, {}, "it was begun again"};
+  steps_[step] = {step, before.directory,     by,  step_state::incomplete,
+                  {},   "it was begun again", true};
   return {};
 }
 
@@ -261,62 +289,6 @@ result<void> step_catalog::check_put(std::uint64_t step, const std::string& dire
                                             step, file_in(directory, file)));
 }
 
-// ---- trackers ----------------------------------------------------------------------------------
-
-/// Another committer may complete a newer step between the look at what is newest and the write to
-/// a tracker, and write the same tracker first. So this one looks again afterwards: the last of all
-/// writes names the newest.
-result<void> step_catalog::point(framework whose) {
-  trackers_behind_ = true;
-  for (const auto* named = newest(); named != nullptr;) {
-    const auto id = named->says.id();
-    if (auto pointed = point_at(*named, whose); !pointed)
-      return pointed;
-    if (auto looked = look_around(); !looked)
-      return looked;
-    named = newest();
-    if (named != nullptr && named->says.id() == id)
-      break;
-  }
-  found_newest_.reset();
-  trackers_behind_ = false;
-  return {};
-}
-
-result<void> step_catalog::point_at(const found_step& named, framework whose) {
-  // Its writer may have ended before it was durable, and it must be before a tracker names it.
-  if (found_newest_ == named.step)
-    if (auto again = storage_->replace(manifest_in(folder_of(named.step, named.directory)),
-                                       to_text(named.says));
-        !again)
-      return again;
-  for (const auto& one : trackers_of(whose, named.step, named.directory)) {
-    const auto may = may_point(one, named);
-    if (!may)
-      return tl::make_unexpected(may.error());
-    if (*may)
-      if (auto replaced = storage_->replace(one.name, one.content); !replaced)
-        return replaced;
-  }
-  return {};
-}
-
-/// Other tools read trackers, and may have checkpoints of their own beside ours.
-result<bool> step_catalog::may_point(const tracker& to, const found_step& named) {
-  const auto found = foreign_step_of(*storage_, to.name);
-  if (!found)
-    return tl::make_unexpected(found.error());
-  const auto& foreign = *found;
-  if (!foreign || foreign->step <= named.step)
-    return true;
-  if (told_.emplace(to.name, foreign->step).second)
-    warnings_.push_back(fmt::format(
-        "'{}' names step {} in '{}', which Troupe has not written and which is later than step {}: "
-        "it stays, and readers of it do not see Troupe's steps until one is later",
-        to.name, foreign->step, foreign->directory, named.step));
-  return false;
-}
-
 // ---- commit ------------------------------------------------------------------------------------
 
 result<void> step_catalog::commit(const manifest& m, framework whose) {
@@ -329,9 +301,17 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
     return failure(errc::invalid, fmt::format("step {} was never begun here", m.step));
   if (auto may = check_commit(*known, m); !may)
     return may;
+  if (auto ours = check_own_line(*known, m.made_by); !ours)
+    return ours;
   if (!known->is_complete() || known->says.id() != m.id()) {
-    const auto name = manifest_in(folder_of(m.step, known->directory));
-    if (auto written = storage_->replace(name, to_text(m)); !written)
+    auto of_line = line_for(m.made_by);
+    if (!of_line)
+      return tl::make_unexpected(of_line.error());
+    auto says = m;
+    says.directory = known->directory;
+    says.line = std::move(of_line->from);
+    const auto name = manifest_of_step(m.step, known->directory);
+    if (auto written = storage_->replace(name, to_text(says)); !written)
       return written;
     if (auto looked = look_again(m.step); !looked)
       return looked;

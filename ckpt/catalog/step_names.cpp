@@ -14,6 +14,7 @@ namespace troupe::ckpt {
 namespace {
 
 constexpr std::string_view own_names = ".troupe";
+constexpr std::string_view manifests_in_place = "troupe-manifest-", manifest_end = ".json";
 
 } // namespace
 
@@ -72,7 +73,8 @@ result<void> check_file_in_place(const std::string& file) {
   if (file.find('/') != std::string::npos)
     return failure(errc::invalid,
                    fmt::format("'{}' does not lie directly in the place of its step", file));
-  if (file.compare(0, own_names.size(), own_names) == 0 || is_tracker(file))
+  if (file.compare(0, own_names.size(), own_names) == 0 || is_tracker(file) ||
+      file == manifest_name || step_of_manifest(file))
     return failure(errc::invalid, fmt::format("'{}' cannot be the name of a step's file", file));
   return {};
 }
@@ -81,8 +83,18 @@ std::string folder_of(std::uint64_t step, const std::string& directory) {
   return directory == in_place ? fmt::format(".troupe/in_place/{}", step) : directory;
 }
 
-std::string manifest_in(const std::string& folder) {
-  return fmt::format("{}/{}", folder, manifest_name);
+std::string manifest_of_step(std::uint64_t step, const std::string& directory) {
+  return directory == in_place ? fmt::format("{}{}{}", manifests_in_place, step, manifest_end)
+                               : fmt::format("{}/{}", directory, manifest_name);
+}
+
+std::optional<std::uint64_t> step_of_manifest(const std::string& name) {
+  if (name.compare(0, manifests_in_place.size(), manifests_in_place) != 0)
+    return std::nullopt;
+  std::uint64_t step = 0;
+  const char* const begin = name.data() + manifests_in_place.size();
+  std::from_chars(begin, name.data() + name.size(), step);
+  return manifest_of_step(step, std::string(in_place)) == name ? std::optional(step) : std::nullopt;
 }
 
 std::string file_in(const std::string& directory, const std::string& file) {

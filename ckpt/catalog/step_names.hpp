@@ -35,14 +35,17 @@ std::optional<std::uint64_t> step_of_marker(const std::string& name);
 
 /// What is wrong with a step's directory, or nothing.
 result<void> check_directory(const std::string& directory);
-/// The same for a file of a step that is in place. Names that begin with `.troupe` and those of
-/// trackers are ours.
+/// The same for a file of a step that is in place. Names that begin with `.troupe`, those of
+/// manifests and those of trackers are ours.
 result<void> check_file_in_place(const std::string& file);
 
 /// What belongs to a step alone and goes with it as a whole: its directory, or `.troupe/in_place/`
 /// and its number.
 std::string folder_of(std::uint64_t step, const std::string& directory);
-std::string manifest_in(const std::string& folder);
+/// In its directory; of one that is in place beside its files, as `troupe-manifest-100.json`.
+std::string manifest_of_step(std::uint64_t step, const std::string& directory);
+/// The step in place whose manifest has this name.
+std::optional<std::uint64_t> step_of_manifest(const std::string& name);
 /// The name of a shard's file.
 std::string file_in(const std::string& directory, const std::string& file);
 /// An empty file that says that a file in the place is this step's.

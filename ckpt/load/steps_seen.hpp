@@ -25,16 +25,19 @@ enum class unreadable_step : std::uint8_t {
 result<void> see_steps(ports::storage& storage, std::size_t most, rank_view& into,
                        unreadable_step what = unreadable_step::is_an_error);
 
-/// A step that is not listed among the complete ones, and not because it was given up.
+/// Something that a load has not taken, though it is newer than what it took, or may be.
 struct step_passed_over {
-  std::uint64_t step = 0;
+  std::string what; ///< "step 100", or the name of a directory
   std::string why;
+  /// It was complete once, so that training which begins anew loses it. Else it is only told.
+  bool was_complete = true;
 };
 
-/// The unreadable ones, and the damaged ones that a newer save than this one has begun, or none
-/// that is known; without one, all.
+/// The unreadable ones; the damaged ones and those that are not complete which a newer save than
+/// this one has begun, or none that is known; and what trackers name that is a later step and not
+/// there. Without a save that was taken, all of them.
 result<std::vector<step_passed_over>> steps_passed_over(ports::storage& storage,
-                                                        const std::optional<save_id>& than);
+                                                        const std::optional<state_id>& than);
 
 /// A shard of a complete step.
 struct shard_to_read {

@@ -8,6 +8,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace troupe::ckpt {
@@ -21,7 +22,8 @@ constexpr std::uint64_t file_bytes = 8 + 8 + 4 + 2; ///< without its name
 constexpr std::uint64_t archive_bytes = 8 + 8;
 constexpr std::uint64_t tail_bytes = 8 + 4 + 8;
 /// What is ours in a step's directory.
-constexpr std::string_view own_names = ".troupe", list_names = ".troupe-files-";
+constexpr std::string_view list_names = "troupe-files-";
+constexpr std::array<std::string_view, 3> own_names{".troupe", "troupe-manifest", list_names};
 
 tl::unexpected<error> bad_list(const std::string& what) {
   return failure(errc::invalid, "its list of files is damaged: " + what);
@@ -34,7 +36,8 @@ std::uint32_t list_crc(std::string_view bytes) {
 result<void> check_name(const std::string& name) {
   if (auto valid = ports::valid_name(name); !valid)
     return valid;
-  if (name.compare(0, own_names.size(), own_names) == 0)
+  if (std::any_of(own_names.begin(), own_names.end(),
+                  [&name](std::string_view own) { return name.compare(0, own.size(), own) == 0; }))
     return failure(errc::invalid, fmt::format("'{}' cannot be the name of a step's file", name));
   return {};
 }

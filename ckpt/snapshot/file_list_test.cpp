@@ -118,9 +118,9 @@ TEST_CASE("a snapshot says whether it has a list, and its list where it is") {
 }
 
 TEST_CASE("the list of a shard has a name of its own") {
-  CHECK(list_name(0) == ".troupe-files-00000");
-  CHECK(list_name(123456) == ".troupe-files-123456");
+  CHECK(list_name(0) == "troupe-files-00000");
+  CHECK(list_name(123456) == "troupe-files-123456");
   CHECK(is_list_name(list_name(7)));
-  CHECK(!is_list_name(".troupe-manifest.json"));
+  CHECK(!is_list_name("troupe-manifest.json"));
   CHECK(!is_list_name("__0_0.distcp"));
 }

@@ -130,8 +130,8 @@ TEST_CASE("what cannot be laid out is refused") {
   CHECK(refused({{"a", none}, {"a", none}}) == "'a' is there twice");
   CHECK(refused({{"../a", none}}).find("is no name for a stored file") != std::string::npos);
   CHECK(refused({{"/a", none}}).find("is no name for a stored file") != std::string::npos);
-  CHECK(refused({{".troupe-manifest.json", none}}) ==
-        "'.troupe-manifest.json' cannot be the name of a step's file");
+  CHECK(refused({{"troupe-manifest.json", none}}) ==
+        "'troupe-manifest.json' cannot be the name of a step's file");
   auto shape = file_snapshot::shape(some);
   shape.storages.pop_back();
   CHECK(!snapshot_layout::of(shape));

@@ -1,3 +1,4 @@
+#include "ckpt/catalog/newest_generation.hpp"
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/program.hpp"
@@ -10,6 +11,8 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include <unistd.h>
 
@@ -74,13 +77,19 @@ class private_saver {
   }
 
  private:
+  /// Of a place that a newer run has taken each save is lost.
+  bool is_told(const std::string& place, const std::string& why) {
+    const std::lock_guard held(lock_);
+    return why.find(ckpt::refused_for_newer) != why.npos && !taken_places_.insert(place).second;
+  }
+
   void look() {
     std::promise<void> looked;
     writer_->look([&] { looked.set_value(); });
     looked.get_future().wait();
   }
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) {
-    if (!how)
+    if (!how && !is_told(snapshot.to.place, how.error().what))
       report_error(
           program,
           fmt::format("step {} of rank {}: {}", snapshot.step, snapshot.rank, how.error().what),
@@ -96,6 +105,7 @@ class private_saver {
   node_name node_;
   std::mutex lock_;
   std::condition_variable changed_;
+  std::set<std::string> taken_places_;
   std::atomic<std::size_t> open_{0}; ///< requested and not finalized
 };
 

@@ -31,6 +31,14 @@ generation next_generation(generation known, term master) {
   return std::max(next, generation{first_of(master).value + count_of(next)});
 }
 
+term term_of(generation g) {
+  return term{g.value / counts + 1};
+}
+
+generation with_term(generation g, term master) {
+  return generation{first_of(master).value + count_of(g)};
+}
+
 std::uint64_t count_of(generation g) {
   return g.value % counts;
 }

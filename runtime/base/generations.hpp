@@ -27,6 +27,12 @@ namespace troupe {
 /// nodes. The count goes on from there.
 generation next_generation(generation known, term master);
 
+/// Of the master that proposed it; 1 for numbers without a term.
+term term_of(generation g);
+
+/// The same count, as if a master of this term had proposed it.
+generation with_term(generation g, term master);
+
 /// What people are told: 3 for the third generation of a job. Two masters of one job may both have
 /// a third generation; where one could be taken for the other, in_full is told.
 std::uint64_t count_of(generation g);

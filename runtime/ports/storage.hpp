@@ -44,6 +44,12 @@ struct stored_file {
   std::uint64_t bytes = 0;
 };
 
+/// What lies directly in the place.
+struct stored_entry {
+  std::string name;
+  bool is_file = false; ///< else a directory, or a link to one
+};
+
 /// Asked right before a file takes the place of another. May use the storage to look.
 using may_replace = std::function<result<void>()>;
 
@@ -95,6 +101,9 @@ class storage {
   /// Every file below a directory (of all, for an empty name), sorted; names as put has them. Of a
   /// file: that one. None if there is neither.
   virtual result<std::vector<stored_file>> list(const std::string& below) = 0;
+
+  /// What lies directly in the place, sorted, without what is below it. None if there is no place.
+  virtual result<std::vector<stored_entry>> entries() = 0;
 
   /// Removes a file, or everything below a directory, durably. What is not there is no error; of
   /// what is removed any part may be left after an error or a power cut.

@@ -59,7 +59,7 @@ def check_newest(place: Path) -> int:
         step = newest(place)
         folder = place / str(step)
         try:
-            manifest = json.loads((folder / ".troupe-manifest.json").read_text())
+            manifest = json.loads((folder / "troupe-manifest.json").read_text())
             files = {one["name"]: one for one in manifest["shards"]}
             bytes_of = {name: (folder / name).read_bytes() for name in files}
             states = [torch.load(folder / name) for name in files]

@@ -166,11 +166,12 @@ def test_steps_in_the_place_itself(tmp_path):
             assert checkpointer.wait_latest_checkpoint(60)
             assert is_state_of(torch.load(path), step)
     assert complete_steps(str(tmp_path)) == [300, 200]
-    manifest = json.loads((tmp_path / ".troupe/in_place/300/.troupe-manifest.json").read_text())
+    manifest = json.loads((tmp_path / "troupe-manifest-300.json").read_text())
     assert [shard["name"] for shard in manifest["shards"]] == ["checkpoint-300.pt"]
     assert (tmp_path / "dlrover_latest.txt").read_text() == "300"
     assert sorted(name.name for name in tmp_path.iterdir()) == [
-        ".troupe", "base.pt", "checkpoint-200.pt", "checkpoint-300.pt", "dlrover_latest.txt"
+        ".troupe", "base.pt", "checkpoint-200.pt", "checkpoint-300.pt", "dlrover_latest.txt",
+        "troupe-manifest-200.json", "troupe-manifest-300.json",
     ]  # fmt: skip
     assert (tmp_path / "base.pt").read_text() == "theirs"
     code = "import sys; from troupe.checkpoint import DdpCheckpointer as C; print(C(sys.argv[1]).load_checkpoint()['step'])"

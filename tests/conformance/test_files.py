@@ -127,7 +127,7 @@ def test_a_last_file_that_does_not_come_or_does_not_fit_costs_that_save_alone():
         ("../x", "is no name for a stored file"),
         ("/etc/x", "is no name for a stored file"),
         ("", "is no name for a stored file"),
-        (".troupe-manifest.json", "cannot be the name of a step's file"),
+        ("troupe-manifest.json", "cannot be the name of a step's file"),
         ("a", "'a' is there twice"),
     ],
 )
@@ -260,7 +260,7 @@ def test_files_on_a_disk_are_pytorchs_and_come_back_from_there(tmp_path: Path):
     names = {str(path.relative_to(place / "2")) for path in (place / "2").rglob("*") if path.is_file()}
     assert names == {
         *("__0_0.distcp", "plain.bin", "deep/er/state.pt", "empty"),
-        *(list_name(0), ".troupe-manifest.json"),
+        *(list_name(0), "troupe-manifest.json"),
     }
     assert torch.load(place / "2/deep/er/state.pt") == {"step": 2.0}
     assert job.run(load_alone, place) == [2]
@@ -276,4 +276,4 @@ def test_files_on_a_disk_are_pytorchs_and_come_back_from_there(tmp_path: Path):
 
 
 def test_a_list_has_the_name_of_its_shard():
-    assert list_name(3) == ".troupe-files-00003"
+    assert list_name(3) == "troupe-files-00003"

@@ -54,7 +54,7 @@ def worker_of(run: Run, rank: int) -> int:
 
 
 def files(step: Path) -> set[str]:
-    return {path.name for path in step.iterdir() if not path.name.startswith(".troupe")}
+    return {path.name for path in step.iterdir() if not path.name.startswith("troupe-")}
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])

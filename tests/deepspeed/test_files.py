@@ -29,7 +29,7 @@ from troupe.checkpoint.deepspeed.engine import step_of
 from troupe.checkpoint.deepspeed.plugin import settings_of
 
 MEMORY, DISK = StorageType.MEMORY, StorageType.DISK
-OWN = {".troupe-manifest.json", ".troupe-files-00000"}
+OWN = {"troupe-manifest.json", "troupe-files-00000"}
 STAGES = pytest.mark.parametrize("stage", [0, 1, 2, 3])
 
 
@@ -323,5 +323,5 @@ def test_without_deepspeed_the_import_says_what_to_install() -> None:
 
 def test_the_manifest_says_whose_layout_it_is(tmp_path: Path) -> None:
     two_steps(tmp_path)
-    manifest = json.loads((tmp_path / "global_step2/.troupe-manifest.json").read_text())
+    manifest = json.loads((tmp_path / "global_step2/troupe-manifest.json").read_text())
     assert manifest["layout"] == "deepspeed"

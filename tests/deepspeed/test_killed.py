@@ -41,4 +41,4 @@ def test_killed_at_random_moments_training_ends_with_the_same_bits(
     resumed = [one["resumed"] for one, _ in lives]
     assert resumed == sorted(resumed) and resumed[-1] > 0, "no life went on where the one before it was"
     latest = (killed / "checkpoints/latest").read_text().strip()
-    assert (killed / "checkpoints" / latest / ".troupe-manifest.json").exists()
+    assert (killed / "checkpoints" / latest / "troupe-manifest.json").exists()

@@ -33,7 +33,7 @@ def end(place: Path) -> dict:
 
 
 def names(step: Path) -> set[str]:
-    return {str(path.relative_to(step)) for path in step.rglob("*") if path.is_file() and not path.name.startswith(".")}
+    return {str(path.relative_to(step)) for path in step.rglob("*") if path.is_file() and not path.name.startswith((".", "troupe-"))}
 
 
 def same(a: object, b: object, where: str) -> None:

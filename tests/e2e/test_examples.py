@@ -68,7 +68,7 @@ def goes_on_after_a_killed_worker(broken: Run, first_on_disk: Path) -> list[str]
         pytest.param("elastic.py", "50", marks=pytest.mark.long),
         pytest.param("fsdp.py", "50", marks=pytest.mark.long),
         pytest.param("trainer.py", "checkpoint-50/whole", marks=pytest.mark.long),
-        pytest.param("trainer_in_memory.py", "checkpoint-50/.troupe-manifest.json", marks=pytest.mark.long),
+        pytest.param("trainer_in_memory.py", "checkpoint-50/troupe-manifest.json", marks=pytest.mark.long),
         pytest.param("lightning_in_memory.py", "step=50.ckpt", marks=pytest.mark.long),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_job_goes_on_with_another_number_of_ranks_and_names_what_is_damaged(
     shard = place / "ckpt/30/__1_0.distcp"
     content = shard.read_bytes()
     for name in ("10", "20"):
-        (place / "ckpt" / name / ".troupe-manifest.json").unlink()  # no step is left to go back to
+        (place / "ckpt" / name / "troupe-manifest.json").unlink()  # no step is left to go back to
     shard.write_bytes(content[: len(content) // 2])
     run = train(start, place, "fsdp2", "40", procs=3)
     assert run.wait(WITHIN) != [0]

@@ -61,7 +61,7 @@ if found:
     step = found.step
     contents = {name: bytes(memory) for name, memory in found.files.items()}
     if found.directory:
-        there = [p for p in Path(found.directory).rglob("*") if p.is_file() and not p.name.startswith(".")]
+        there = [p for p in Path(found.directory).rglob("*") if p.is_file() and not p.name.startswith((".", "troupe-"))]
         contents = {str(p.relative_to(found.directory)): p.read_bytes() for p in there}
     wrong = [name for name, content in contents.items() if not right(name, content, step)]
     said = {"step": step, "of": found.world_size, "names": sorted(contents), "disk": bool(found.directory), "wrong": wrong, "told": told}
@@ -130,9 +130,9 @@ def test_a_killed_worker_finds_its_files_in_memory_and_the_disk_has_all(start: S
         assert (found["step"], found["names"], found["wrong"]) == (3, names(rank) if rank < 2 else [], [])
         assert any("comes from memory" in line for line in found["told"])
     assert said(tmp_path, "saved", 3, run)
-    until(lambda: (tmp_path / "checkpoints/6/.troupe-manifest.json").exists(), WITHIN, "step 6")
+    until(lambda: (tmp_path / "checkpoints/6/troupe-manifest.json").exists(), WITHIN, "step 6")
     finish(tmp_path, run)
-    assert (tmp_path / "checkpoints/6/.troupe-files-00002").is_file()  # of a rank without files
+    assert (tmp_path / "checkpoints/6/troupe-files-00002").is_file()  # of a rank without files
     for rank in range(2):
         for name in names(rank):
             assert (tmp_path / "checkpoints/6" / name).is_file()
@@ -162,8 +162,8 @@ def test_the_last_step_in_memory_is_written_at_a_breakpoint(start: Start, tmp_pa
     run.launchers[0].send_signal(signal.SIGINT)
     run.wait(WITHIN)
     written = {str(p.relative_to(tmp_path / "checkpoints/3")) for p in (tmp_path / "checkpoints/3").rglob("*") if p.is_file()}
-    lists = {f".troupe-files-0000{rank}" for rank in range(3)}
-    assert written == {*names(1), *names(2), *lists, ".troupe-manifest.json"}
+    lists = {f"troupe-files-0000{rank}" for rank in range(3)}
+    assert written == {*names(1), *names(2), *lists, "troupe-manifest.json"}
 
 
 def test_a_larger_world_finds_the_files_in_memory_and_a_smaller_one_on_the_disk(start: Start, tmp_path: Path) -> None:

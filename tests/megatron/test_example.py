@@ -36,7 +36,7 @@ def test_the_example_ends_with_the_same_loss_whether_a_worker_was_killed_or_not(
     again = trained(start, tmp_path / "whole")  # with the steps since the last one on the disk left to make
     assert again.wait(300) == [0] and losses(again) == losses(whole), again.err()
     broken = trained(start, tmp_path / "broken")
-    until((tmp_path / "broken/iter_0000050/.troupe-manifest.json").exists, 300, "the first step on disk")
+    until((tmp_path / "broken/iter_0000050/troupe-manifest.json").exists, 300, "the first step on disk")
     kill_rank(broken, 1)
     assert broken.wait(300) == [0], broken.err()
     begins = [int(n) for n in re.findall(r"begins with step (\d+)", broken.out())]

@@ -43,6 +43,6 @@ def test_killed_at_random_moments_training_ends_with_the_same_bits(
     assert resumed == sorted(resumed) and resumed[-1] > 0, "no life went on where the one before it was"
     latest = int((killed / "checkpoints/latest_checkpointed_iteration.txt").read_text())
     step = killed / f"checkpoints/iter_{latest:07d}"
-    assert latest == steps - steps % 10 and (step / ".troupe-manifest.json").exists()
+    assert latest == steps - steps % 10 and (step / "troupe-manifest.json").exists()
     if how[0] == "torch_dist":
         assert pickle.loads((step / ".metadata").read_bytes()).state_dict_metadata

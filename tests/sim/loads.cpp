@@ -1,5 +1,6 @@
 #include "tests/sim/loads.hpp"
 
+#include "ckpt/catalog/line.hpp"
 #include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/load/steps_seen.hpp"
 #include "runtime/base/invariant.hpp"
@@ -371,7 +372,25 @@ void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
   all_.all().write("-", fmt::format("load   g{} goes on from {}", of->which.value,
                                     what.id ? fmt::format("step {}", what.step) : "nothing"));
   all_.all().tell(&observer::loaded, what);
-  all_.go_on_from(of->which, what.id ? std::optional(what.step) : std::nullopt);
+  at_all(
+      of, [this, load = of.get(), what](rank& r) { begin_run(*load, r, what); },
+      [this, of, what] {
+        all_.go_on_from(of->which, what.id ? std::optional(what.step) : std::nullopt);
+      });
+}
+
+/// Of each node one rank has to do with the place alone. What cannot be written now is left out:
+/// then no step of an earlier run is removed.
+void loads::begin_run(const load& of, rank& r, const load_outcome& what) {
+  const bool first = std::none_of(of.ranks.begin(), of.ranks.end(), [&r](const rank& other) {
+    return other.node == r.node && other.local < r.local;
+  });
+  if (!first)
+    return;
+  sim_storage storage(all_.all(), all_.place_of(r.node));
+  if (const auto begun = ckpt::begin_run(storage, {"job", of.which}, of.which, {what.id, {}});
+      !begun)
+    all_.all().write(r.node, "load   no record of the run: " + begun.error().what);
 }
 
 } // namespace troupe::sim

@@ -45,6 +45,7 @@ class loads {
   void keep(rank& r, const ckpt::slot_snapshot& what);
   void read(load& of, rank& r, const ckpt::state_id& what);
   void end(const load_ptr& of, const ckpt::load_plan& plan);
+  void begin_run(const load& of, rank& r, const load_outcome& what);
   /// Does it for every rank in a thread of its own, and then something once.
   void at_all(const load_ptr& of, const std::function<void(rank&)>& what,
               std::function<void()> then);

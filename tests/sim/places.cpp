@@ -173,6 +173,13 @@ result<std::vector<ports::stored_file>> sim_storage::list(const std::string& bel
   return first;
 }
 
+result<std::vector<ports::stored_entry>> sim_storage::entries() {
+  pass({}, place_.operation_max);
+  if (auto can = usable("", false); !can)
+    return tl::make_unexpected(can.error());
+  return content_.entries();
+}
+
 result<void> sim_storage::remove(const std::string& name) {
   const auto all = content_.list(name);
   if (!all)

@@ -85,6 +85,7 @@ class sim_storage final : public ports::storage {
   result<std::string> get_small(const std::string& name, std::size_t limit) override;
   result<void> replace(const std::string& name, std::string_view content) override;
   result<std::vector<ports::stored_file>> list(const std::string& below) override;
+  result<std::vector<ports::stored_entry>> entries() override;
   result<void> remove(const std::string& name) override;
   std::string describe() const override { return "simulated"; }
 

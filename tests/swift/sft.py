@@ -58,7 +58,7 @@ def tracked(run: Path) -> int | None:
 
 def names(directory: Path) -> set[str]:
     """Of files, but for Troupe's own."""
-    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file() and not path.name.startswith(".troupe")}
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file() and not path.name.startswith("troupe-")}
 
 
 def weights(directory: Path) -> dict[str, torch.Tensor]:

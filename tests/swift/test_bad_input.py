@@ -46,5 +46,5 @@ def test_without_room_on_the_disk_training_goes_on_with_what_is_complete(start: 
     assert run.wait(400) == [0], run.err()[-4000:]
     assert tracked(output) == 6
     assert "step 4 is not complete" in run.err() + run.out()
-    complete = sorted(int(path.parent.name.split("-")[1]) for path in output.glob("checkpoint-*/.troupe-manifest.json"))
+    complete = sorted(int(path.parent.name.split("-")[1]) for path in output.glob("checkpoint-*/troupe-manifest.json"))
     assert complete == [2, 6]

@@ -86,7 +86,7 @@ def made_by_deepspeed(training: Training, step: Path, world: int) -> dict[int, f
     """From this step on: with its own converter and its own load."""
     place = training.directory / f"deepspeed-{step.name}-{world}"
     copy = place / step.name
-    shutil.copytree(step, copy, ignore=shutil.ignore_patterns("ucp", "latest_universal", ".troupe*"))
+    shutil.copytree(step, copy, ignore=shutil.ignore_patterns("ucp", "latest_universal", "troupe-*"))
     converted_by_deepspeed(copy, copy / "ucp")
     (copy / "latest_universal").write_text("ucp")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}"]

@@ -47,7 +47,7 @@ def saved(run: Path, step: int, max_steps: int = 100, generation: int = TERM + 1
     (directory / f"global_step{step}" / "shard.pt").write_text(f"shard of {step}")
     (directory / "latest").write_text(f"global_step{step}")
     (directory / "trainer_state.json").write_text(json.dumps({"max_steps": max_steps}))
-    (directory / ".troupe-manifest.json").write_text(json.dumps({"generation": generation}))
+    (directory / "troupe-manifest.json").write_text(json.dumps({"generation": generation}))
     (run / "dlrover_latest.txt").write_text(str(step))
     return directory
 

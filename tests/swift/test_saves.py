@@ -138,14 +138,14 @@ def test_a_step_that_a_rank_lacks_is_never_taken(start: Start, data: Path, tmp_p
     run = job(start, data, tmp_path / "out", "before:6")
     assert resumed(run.out() + run.err()) == [(0, 3)]
     first, second = runs(tmp_path / "out")
-    assert tracked(first) == 3 and not (first / "checkpoint-6/.troupe-manifest.json").exists()
+    assert tracked(first) == 3 and not (first / "checkpoint-6/troupe-manifest.json").exists()
     assert tracked(second) == 9 and [step for step, *_ in curve(second / "checkpoint-9")] == list(range(1, 10))
 
 
 def test_the_limit_counts_complete_steps(start: Start, data: Path, tmp_path: Path) -> None:
     job(start, data, tmp_path / "out", "stop:4", steps=12, save_steps=2, save_total_limit=2)
     [run] = runs(tmp_path / "out")
-    complete = sorted(int(path.parent.name.split("-")[1]) for path in run.glob("checkpoint-*/.troupe-manifest.json"))
+    complete = sorted(int(path.parent.name.split("-")[1]) for path in run.glob("checkpoint-*/troupe-manifest.json"))
     assert len(complete) == 2 and complete[-1] == 12
     assert {f"checkpoint-{step}" for step in complete} == {path.name for path in run.glob("checkpoint-*")}
     kept = [row["step"] for row in notes(tmp_path / "out", 0) if row["kept"]]

@@ -6,6 +6,7 @@
 
 #include "actors/limits.hpp"
 #include "actors/master/catalog/catalog_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <algorithm>
 
@@ -102,7 +103,12 @@ std::optional<node_name> catalog_core::lost_writer(const step_key& which, const 
 std::optional<node_name> catalog_core::writer_of(const step_key& which, const step& s,
                                                  std::uint32_t shard) const {
   // A snapshot may be of a generation that this master has not seen sealed.
-  const auto known = worlds_.find(which.made_by);
+  // At a place where its term was taken already its saves have another, and the same count.
+  auto known = worlds_.find(which.made_by);
+  if (known == worlds_.end() && !worlds_.empty() && worlds_.rbegin()->first < which.made_by)
+    known = std::find_if(worlds_.begin(), worlds_.end(), [&which](const auto& w) {
+      return count_of(w.first) == count_of(which.made_by);
+    });
   if (known == worlds_.end() || known->second.world_size != s.world_size ||
       (s.shards != s.world_size && s.shards != 1))
     return std::nullopt;

@@ -16,7 +16,7 @@ from ..programs import ProgramNotFound
 from .arena import OF_OTHERS, Arena, View
 from .contents import Files, list_name
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
-from .files import directory_of, load_file, manifest_of, placed, require_writable
+from .files import directory_of, load_file, manifest_of, not_writable, placed
 from .image import DDP, Destination, Image
 from .library import CheckpointError
 from .loadable import refusal, remedy
@@ -25,6 +25,7 @@ from .private_saver import PrivateSaver
 from .progress import is_checkpoint, tell_first_step
 from .ranks import Agreement, Rank, begun_now, summary
 from .retention import DeletionStrategy, StorageType, kept, require_positive
+from .runs import Run, tell_of_others
 from .saves import Names, Saves, objections, require_valid
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Checkpointer(ABC):
     """
 
     framework = DDP
+    _made_by = 0  # of a process without a launcher: one run, whatever it opens
     _saves_begun = 0  # by this process, and by all ranks: with the generation it orders all states (docs/adr/0020)
 
     def __init__(
@@ -78,8 +80,9 @@ class Checkpointer(ABC):
         are copied while training goes on, until its next step; else whatever a device does after a save waits for all copies.
 
         Raises ValueError for wrong arguments. Raises CheckpointError at all ranks, with one line that names rank and
-        reason, if a shard's rank cannot write to `checkpoint_dir` (which is made if there is none), has no memory that
-        outlives it though actor-launcher started it, or could not protect its memory for `copy_on_write`.
+        reason, if a shard's rank can neither write to `checkpoint_dir` (which is made if there is none) nor read it, has no memory
+        that outlives it though actor-launcher started it, or could not protect its memory for `copy_on_write`; and if another run
+        has begun to save there since this one has.
         """
         require_positive("local_shard_num", local_shard_num, SHARDS_MAX)
         require_positive("global_shard_num", global_shard_num, SHARDS_MAX)
@@ -99,6 +102,8 @@ class Checkpointer(ABC):
         self._view: View | None = None  # of one that does not, where its node has memory
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
+        self._run = Run(self.place, self.me)
+        self._not_writable: list[str] = []  # why saves to the disk cannot be, the same at all ranks
         self._fresh = True  # nothing was loaded or saved by this process
         self._loads_all = False  # the last load was one with weights_only=False
         self.resumed_from: int | None = None  # the step that training went on from, the same at all ranks; see Destination
@@ -120,10 +125,12 @@ class Checkpointer(ABC):
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
-        made_by = self.me.generation if self.me.launched else begun_now()
+        made_by = self.me.generation if self.me.launched else Checkpointer._made_by or begun_now()
         rows = self._ranks.gather([saves, made_by, Checkpointer._saves_begun])
         saving = [rank for rank, row in enumerate(rows) if row[0]]
         self.me = self._ranks.me = replace(self.me, generation=max(row[1] for row in rows))
+        if not self.me.launched:
+            Checkpointer._made_by = self.me.generation
         Checkpointer._saves_begun = max(row[2] for row in rows)
         if len(saving) < self.shards:
             raise ValueError(
@@ -139,6 +146,18 @@ class Checkpointer(ABC):
             except (CheckpointError, ProgramNotFound) as error:
                 reason = str(error)
             self._ranks.require(reason)
+        self._not_writable = self._ranks.objections(self._not_writable[0] if self._not_writable else "")
+        self._run = Run(self.place, self.me)
+        self.me = self._ranks.me = replace(self.me, generation=self._run.agreed(self._ranks, self._speaks_for_node))
+
+    @property
+    def _speaks_for_node(self) -> bool:
+        """Of each node that has a shard one rank has to do with the place alone."""
+        return self.shard is not None and self.me.local_rank == 0
+
+    @property
+    def steps_of_others(self) -> list[int]:
+        return self._run.others
 
     def _open_arena(self, saves: bool, images: int, copy_on_write: bool) -> None:
         if self.shards > 1 and not self.me.launched:
@@ -146,15 +165,15 @@ class Checkpointer(ABC):
                 f"global_shard_num is {self.shards}, and only actor-launcher's master can say when so many are written: "
                 "start the workers with actor-launcher, which takes torchrun's arguments"
             )
-        if self.shard is not None:
-            require_writable(self.place)
+        if self.shard is not None and (why := not_writable(self.place)):
+            self._not_writable = [why]
         if saves and self.me.launched:
             self._arena = Arena.of_this_worker(
                 images, copy_on_write=copy_on_write, agreed=True, optimizers=self._optimizers
             )
         elif saves:
             self._arena = Arena(images, copy_on_write=copy_on_write, optimizers=self._optimizers)
-            if self.shard is not None:
+            if self.shard is not None and not self._not_writable:
                 self._saver = PrivateSaver(self._arena)
 
     def _open_view(self, saves: bool, *_: object) -> None:
@@ -213,7 +232,7 @@ class Checkpointer(ABC):
         Returns False at all ranks, and logs why, if it could not be kept at any: there is not enough memory, or all of it holds
         images that are still being written. What was saved before is as it was. Raises ValueError for wrong arguments and what
         pickle raises for what it cannot write, at the ranks where that happens; the others return False. Raises
-        CheckpointError if the ranks have lost each other.
+        CheckpointError if the ranks have lost each other, or with DISK if `checkpoint_dir` can only be read.
         """
 
         def where() -> tuple[str, str]:
@@ -248,14 +267,18 @@ class Checkpointer(ABC):
         self, step: int, content: Any, where: Callable[[], tuple[str, str]], storage_type: StorageType
     ) -> bool:
         reason, wrong, to = "", None, None
+        disk = storage_type is StorageType.DISK
+        if disk and self._not_writable:
+            raise CheckpointError(f"step {step} cannot be saved: {summary(self._not_writable)}")
         self._fresh = False
         Checkpointer._saves_begun += 1
         number = Checkpointer._saves_begun
         if self._behind:
             self._agree_on_last()
-        disk = storage_type is StorageType.DISK
         try:
             require_valid(step, storage_type)
+            if disk and self._speaks_for_node and self._run.begin(self.me.generation, self.resumed_from) and not self.shard:
+                tell_of_others(self.place, self.steps_of_others, bool(self.keep_latest or self.keep_every))
             to = self._destination(*where())
             if self._saves:
                 self._saves.keep(self.me, number, step, content, to, disk)
@@ -333,9 +356,8 @@ class Checkpointer(ABC):
             rows = self._ranks.gather([done, 1 if reason else 0, late])
             if any(row[1] for row in rows):
                 reasons = self._ranks.spoken(reason)
-                log.error(
-                    "rank %d: the last checkpoint was not kept: %s", self.me.rank, summary(reasons)
-                )
+                level = self._run.level_of_loss(summary(reasons))
+                log.log(level, "rank %d: the last checkpoint was not kept: %s", self.me.rank, summary(reasons))
                 return False
             if all(row[0] for row in rows):
                 return True
@@ -427,6 +449,8 @@ class Checkpointer(ABC):
         if image:
             self._has(image)
         self.resumed_from = files.step
+        if not image:
+            self._run.goes_on_from(None)
         return files
 
     def _loads(self) -> Loads:
@@ -444,6 +468,7 @@ class Checkpointer(ABC):
     def _has(self, image: Image) -> None:
         """All ranks have the state of this image, and go on from it."""
         self.resumed_from = image.step
+        self._run.goes_on_from((image.generation, image.save))
         if self._saves:
             self._saves.agree(image)
         if self._copies:
@@ -454,6 +479,8 @@ class Checkpointer(ABC):
         said = manifest_of(directory) if os.path.dirname(directory) == self.place else {}
         step = said.get("step")
         self.resumed_from = step if isinstance(step, int) else None
+        made = said.get("generation"), said.get("save")
+        self._run.goes_on_from(made if all(isinstance(number, int) for number in made) else None)
 
     def close(self) -> None:
         """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to

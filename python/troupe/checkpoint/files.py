@@ -20,18 +20,20 @@ from .library import CheckpointError
 
 IN_PLACE = "."  # the directory of a step whose files lie in the place itself
 OWN = ".troupe"  # what is Troupe's own at a place
-MANIFEST = ".troupe-manifest.json"  # in the directory of a complete step: ckpt/catalog/manifest.hpp
+MANIFEST = "troupe-manifest.json"  # in the directory of a complete step: ckpt/catalog/manifest.hpp
+LISTS = "troupe-files-"  # and the lists of its files: ckpt/snapshot/file_list.hpp
 NAME_BYTES = 255
 PLACE_BYTES = 1023
 LINES_BYTES = 4096  # of what is told of steps and other tools' checkpoints
 
 
-def steps_passed_over(place: str, than: library.RawImage | None) -> list[str]:
-    """Steps at a place that are damaged or could not be read, of newer saves than this one, or all; and why, in words."""
+def steps_passed_over(place: str, than: library.RawImage | None) -> list[tuple[str, bool]]:
+    """Steps at a place that are damaged, not complete or gone, and newer than this state, or all: which and why, in words, and whether
+    it was complete once."""
     lines = ctypes.create_string_buffer(LINES_BYTES)
     library.call("troupe_steps_passed_over", os.fsencode(place), than, lines, LINES_BYTES)
     found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
-    return [f"step {step}: {why}" for step, why in found]
+    return [(f"{row[0]}: {row[1]}", row[2:] != ["0"]) for row in found if len(row) > 1]  # the last may be cut
 
 
 def foreign_steps(place: str) -> list[tuple[str, int, str]]:
@@ -40,6 +42,17 @@ def foreign_steps(place: str) -> list[tuple[str, int, str]]:
     library.call("troupe_foreign_steps", os.fsencode(place), lines, LINES_BYTES)
     found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
     return [(directory, int(step), tracker) for directory, step, tracker in found]
+
+
+def is_step(place: str, directory: str, step: int) -> bool:
+    """Whether a directory at a place, or IN_PLACE, is a step's that was begun there, or is complete."""
+    manifest = f"troupe-manifest-{step}.json" if directory == IN_PLACE else os.path.join(directory, MANIFEST)
+    return any(os.path.lexists(os.path.join(place, name)) for name in (f"{OWN}/steps/{step}", manifest))
+
+
+def is_own(name: str) -> bool:
+    """Of a file in a step's directory: whether Troupe has put it there beside the framework's."""
+    return name == MANIFEST or name.startswith((OWN, LISTS))
 
 
 def names_of_people(place: str) -> list[str]:
@@ -52,10 +65,13 @@ def names_of_people(place: str) -> list[str]:
 
 
 def directory_of(place: str, step: int) -> str:
-    """That a step which was begun at a place is in; "" for one that was not, or could not be read."""
+    """That a step is in which was begun at a place, or is complete there; "" for one that is neither, or could not be read."""
     with contextlib.suppress(OSError, UnicodeError), open(os.path.join(place, OWN, "steps", str(step)), encoding="utf-8") as marker:
         return marker.readline(PLACE_BYTES).rstrip("\n")
-    return ""
+    directory = ctypes.create_string_buffer(PLACE_BYTES)
+    with contextlib.suppress(CheckpointError):
+        library.call("troupe_step_directory", os.fsencode(place), step, directory, PLACE_BYTES)
+    return os.fsdecode(directory.value)
 
 
 def manifest_of(directory: str) -> dict[str, Any]:
@@ -85,16 +101,30 @@ def placed(place: str, path: str) -> tuple[str, str]:
     return directory, file
 
 
-def require_writable(place: str) -> None:
-    """Makes the directory if there is none. Raises CheckpointError if files cannot be made there."""
+def not_writable(place: str) -> str:
+    """Makes the directory if there is none. Why files cannot be made in one that can be read: it is of use to a reader.
+
+    Raises CheckpointError if it is of use to none."""
     try:
         os.makedirs(place, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):
-            pass
+            return ""
     except OSError as error:
-        raise CheckpointError(
-            f"checkpoint_dir: {place} cannot be written: {error.strerror}"
-        ) from error
+        why = f"checkpoint_dir: {place} cannot be written: {_why_no_directory(place) or error.strerror}"
+        if not os.path.isdir(place) or not os.access(place, os.R_OK | os.X_OK):
+            raise CheckpointError(why) from error
+        return why
+
+
+def _why_no_directory(place: str) -> str:
+    """What is there in the place of a directory, if anything is; the first part of the path that is none."""
+    above = place
+    while above != os.path.dirname(above) and not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if os.path.isdir(above):
+        return ""
+    what = f"a link to {os.readlink(above)}, which is not there" if not os.path.exists(above) else "no directory"
+    return f"{'it' if above == place else above} is {what}"
 
 
 def load_file(path: str, *, weights_only: bool, map_location: Any) -> Any:
@@ -124,7 +154,7 @@ def open_regular(path: str) -> BinaryIO:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
         raise OSError(
-            errno.ENXIO, "it is no regular file (a FIFO, a socket or a device); remove it", path
+            errno.ENXIO, "it is no regular file (a FIFO, a socket or a device)", path
         )
     try:
         return open(os.open(path, flags | os.O_NONBLOCK), "rb")

@@ -58,6 +58,18 @@ class RawDestination(ctypes.Structure):
     ]
 
 
+class RawRun(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("generation", c_uint64),
+        ("saves_as", c_uint64),
+        ("from_generation", c_uint64),
+        ("from_save", c_uint64),
+        ("from_step", c_uint64),
+        ("taken", c_uint32),
+    ]
+
+
 class RawGroup(ctypes.Structure):
     _fields_ = [
         ("members", c_uint32),
@@ -115,6 +127,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_finish": (c_int, [c_void_p, IMAGE, DESTINATION]),
     "troupe_complete_steps": (c_int, [c_char_p, c_void_p, c_size_t]),
     "troupe_steps_passed_over": (c_int, [c_char_p, IMAGE, c_char_p, c_size_t]),
+    "troupe_step_directory": (c_int, [c_char_p, c_uint64, c_char_p, c_size_t]),
+    "troupe_saves_as": (c_int, [c_char_p, POINTER(RawRun)]),
+    "troupe_begin_run": (c_int, [c_char_p, POINTER(RawRun), c_void_p, c_size_t]),
     "troupe_foreign_steps": (c_int, [c_char_p, c_char_p, c_size_t]),
     "troupe_load_view": (
         c_int,

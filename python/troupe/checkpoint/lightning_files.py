@@ -14,8 +14,7 @@ import re
 
 import torch
 
-from .directories.steps import MARKERS
-from .files import OWN, first_line
+from .files import IN_PLACE, first_line, is_own, is_step
 from .others import Other
 
 log = logging.getLogger("troupe.checkpoint")
@@ -52,10 +51,10 @@ def _found(place: str) -> list[Other]:
     found = []
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else []:
         path = os.path.join(place, name)
-        if not name.endswith(ENDING) or (os.path.isdir(path) and any(inner.startswith(OWN) for inner in os.listdir(path))):
+        if not name.endswith(ENDING) or (os.path.isdir(path) and any(is_own(inner) for inner in os.listdir(path))):
             continue
         number = _NUMBER.search(name)
-        if number and name == file_of(int(number[1])) and os.path.lexists(os.path.join(place, MARKERS, number[1])):
+        if number and name == file_of(int(number[1])) and is_step(place, IN_PLACE, int(number[1])):
             continue
         found.append(Other(int(number[1]) if number else -1, path))
     return found

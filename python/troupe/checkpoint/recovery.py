@@ -125,7 +125,8 @@ class Recovery:
     def _nothing(self, what: Plan, any_world: bool) -> None:
         if self._no_room:
             raise CheckpointError(summary(self._no_room))
-        if unreadable := self._unreadable or self._passed_over(None):
+        lost, told = self._passed_over(None)
+        if unreadable := self._unreadable or lost:
             raise library.UnreadableSteps(f"no step at {self.place} can be read: {summary(unreadable)}")
         moved = self._moved() if self.disk else ""
         if reasons := self.ranks.objections(moved):
@@ -142,7 +143,8 @@ class Recovery:
                     "step %d is lost: rank %d's shard of it is in no memory and not at %s. Training begins anew",
                     what.lost[0].step, what.lost[1], self.place,
                 )  # fmt: skip
-            self._tell_of_foreign()
+            if not self._tell_of_foreign() and told:
+                log.warning("%s: training begins anew, and these were passed over: %s", self.place, summary(told))
 
     def _moved(self) -> str:
         """Why what is in memory is of no use."""
@@ -161,39 +163,54 @@ class Recovery:
             f"{self.ranks.me.world_size} has {self.shards}: shards fit only into a world of the same size"
         )
 
-    def _passed_over(self, what: StateId | None) -> list[str]:
-        """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from, though they were begun."""
-        mine = ""
+    def _passed_over(self, what: StateId | None) -> tuple[list[str], list[str]]:
+        """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from: of those that were complete once,
+        and of others."""
+        found: list[tuple[str, bool]] = []
         if self.disk and self.arena and self.ranks.me.local_rank == 0:  # its node's others see the same
             than = library.RawImage(what.step, what.generation, what.save) if what else None
             try:
-                mine = "; ".join(steps_passed_over(self.place, than))
+                found = steps_passed_over(self.place, than)
             except CheckpointError as error:
-                mine = str(error)
-        return self.ranks.objections(mine)
+                found = [(str(error), True)]
+        kinds = [summary([text for text, was in found if was is kind]) for kind in (True, False)]
+        flags = self.ranks.gather([bool(text) for text in kinds])
+        lost, told = (
+            self.ranks.spoken(text) if any(row[kind] for row in flags) else [] for kind, text in enumerate(kinds)
+        )
+        return lost, told
 
     def _tell_of_passed_over(self, what: StateId) -> None:
-        if (passed := self._passed_over(what)) and self.ranks.me.rank == 0:
+        lost, told = self._passed_over(what)
+        if self.ranks.me.rank:
+            return
+        if lost:
             log.error(
                 "%s: training goes on from step %d, and other steps there were passed over: %s. Each stays as it is until training saves it again",
-                self.place, what.step, summary(passed),
+                self.place, what.step, summary(lost),
             )  # fmt: skip
+        if told:
+            log.warning(
+                "%s: training goes on from step %d; what is later there is no complete step: %s", self.place, what.step, summary(told)
+            )
 
-    def _tell_of_foreign(self) -> None:
-        """Other tools' checkpoints are not passed over without a word."""
+    def _tell_of_foreign(self) -> bool:
+        """Other tools' checkpoints are not passed over without a word. Whether there are any."""
         for directory, step, tracker in foreign_steps(self.place):
             log.warning(
                 "%s: %s names step %s in %s, which Troupe has not written. It is not loaded by itself, and stays as it is: "
                 "load_checkpoint(resume_path) begins with a file of it. Training begins anew",
                 self.place, tracker, step, directory,
             )  # fmt: skip
-            return
-        if names := names_of_people(self.place):
+            return True
+        names = names_of_people(self.place)
+        if names:
             log.warning(
                 "%s holds %s, which Troupe has not written. It is not loaded by itself, and stays as it is: "
                 "load_checkpoint(resume_path) begins with a file. Training begins anew",
                 self.place, summary(names),
             )  # fmt: skip
+        return bool(names)
 
     @property
     def replicated(self) -> bool:

@@ -222,7 +222,7 @@ TEST_CASE("a step is completed while the next one's write takes its time") {
   held.get_future().wait();
   const auto done = node.commit(order);
   REQUIRE_MESSAGE(done, done.error().what);
-  CHECK(node.has("1/.troupe-manifest.json"));
+  CHECK(node.has("1/troupe-manifest.json"));
   let_go.set_value();
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("what need not be kept stays until a step is complete at all nodes") {
   REQUIRE(node.commit(node.written(node.request(1))));
   const auto order = node.written(node.request(2));
   REQUIRE(node.commit(order));
-  CHECK(node.has("1/.troupe-manifest.json"));
+  CHECK(node.has("1/troupe-manifest.json"));
   node.retain(order);
   // In its turn: what is asked for later may be done before.
   while (node.has("1"))

@@ -226,6 +226,23 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
   return {};
 }
 
+result<std::vector<ports::stored_entry>> posix_storage::entries() {
+  using kind = directory_entry::kind_of;
+  std::vector<directory_entry> there;
+  const int answer = files_->entries(root_, there);
+  if (answer < 0 && !is_gone(answer))
+    return tl::make_unexpected(storage_error("listed", root_, -answer));
+  std::vector<ports::stored_entry> found;
+  if (answer < 0)
+    return found;
+  for (auto& entry : there)
+    if (!is_part_file(entry.name))
+      found.push_back({std::move(entry.name), entry.kind == kind::file});
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
+}
+
 /// What is listed may be a file itself, or below one and therefore not there.
 result<void> posix_storage::list_file(const std::string& name,
                                       std::vector<ports::stored_file>& found) {

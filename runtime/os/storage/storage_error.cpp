@@ -38,7 +38,7 @@ error storage_error(const char* what, const std::string& path, int number) {
   // As the kernel says of sockets; of a FIFO or a device file_ops does.
   if (number == ENXIO)
     return {errc::refused, fmt::format("'{}' cannot be {}: it is no regular file (a FIFO, a socket "
-                                       "or a device); remove it",
+                                       "or a device)",
                                        path, what)};
   for (const auto& known : advices)
     if (known.number == number)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <libdeflate.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace troupe::ports::testing {
@@ -98,6 +99,25 @@ result<std::vector<stored_file>> memory_storage::list(const std::string& below) 
   for (const auto& [name, content] : place_.files)
     if (name == below || is_below(name, below))
       found.push_back({name, content.size()});
+  return found;
+}
+
+result<std::vector<stored_entry>> memory_storage::entries() {
+  if (place_.fault)
+    if (auto begun = begin("entries", "all"); !begun)
+      return tl::make_unexpected(std::move(begun.error()));
+  std::vector<stored_entry> found;
+  for (const auto& [name, content] : place_.files) {
+    const auto slash = name.find('/');
+    stored_entry one{name.substr(0, slash), slash == std::string::npos};
+    if (found.empty() || found.back().name != one.name)
+      found.push_back(std::move(one));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  found.erase(std::unique(found.begin(), found.end(),
+                          [](const auto& a, const auto& b) { return a.name == b.name; }),
+              found.end());
   return found;
 }
 

@@ -13,8 +13,8 @@ namespace troupe::ports::testing {
 /// The files of a simulated place: they outlive the storages opened on it. Used by one thread.
 struct memory_place {
   std::map<std::string, std::string> files;
-  /// Asked before each operation ("put", "get", "list", "remove") on a name; what it answers is the
-  /// operation's answer. A full disk, or one that fails.
+  /// Asked before each operation ("put", "get", "list", "entries", "remove") on a name; what it
+  /// answers is the operation's answer. A full disk, or one that fails.
   std::function<std::optional<error>(const char* operation, const std::string& name)> fault;
 };
 
@@ -31,6 +31,7 @@ class memory_storage final : public storage {
   result<std::string> get_small(const std::string& name, std::size_t limit) override;
   result<void> replace(const std::string& name, std::string_view content) override;
   result<std::vector<stored_file>> list(const std::string& below) override;
+  result<std::vector<stored_entry>> entries() override;
   result<void> remove(const std::string& name) override;
   std::string describe() const override { return "memory"; }
 

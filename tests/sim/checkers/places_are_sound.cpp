@@ -1,5 +1,6 @@
 #include "actors/step_key.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 
@@ -35,6 +36,7 @@ struct expected {
   std::optional<known_step> completed; ///< the newest of them
   /// What is left of earlier saves had to go by an order of that time.
   ckpt::save_id open_from;
+  generation ordered_by;
   instant ordered_at;
   bool changed = false;           ///< since it was looked at
   bool disturbed_at_work = false; ///< what has begun before is not noted when it ends
@@ -130,6 +132,7 @@ class places_are_sound_checker final : public observer {
       e.committed_at = world_.events.now();
     if (is_before(e.open_from, open_from)) {
       e.open_from = open_from;
+      e.ordered_by = snapshot.made_by;
       e.ordered_at = world_.events.now();
       e.changed = true;
     }
@@ -156,7 +159,7 @@ class places_are_sound_checker final : public observer {
     for (const auto& [file, content] : at.content.files)
       if (const auto step = ckpt::step_of_marker(file))
         if (const auto marker = ckpt::marker_in(content))
-          if (ckpt::manifest_in(ckpt::folder_of(*step, marker->directory)) == name)
+          if (ckpt::manifest_of_step(*step, marker->directory) == name)
             return step;
     return std::nullopt;
   }
@@ -190,6 +193,11 @@ class places_are_sound_checker final : public observer {
     const auto* found = seen ? seen->find(step) : nullptr;
     return found != nullptr && found->is_complete() ? std::optional(found->says.id())
                                                     : std::nullopt;
+  }
+
+  static ckpt::line line_at(sim_place& at, generation by) {
+    ports::testing::memory_storage storage(at.content);
+    return ckpt::line_of(storage, term_of(by)).value_or(ckpt::line{term_of(by), {}});
   }
 
   static bool any_complete_from(sim_place& at, const ckpt::save_id& least) {
@@ -238,7 +246,10 @@ class places_are_sound_checker final : public observer {
       const auto marker = ckpt::marker_in(content);
       if (!marker || !is_before(marker->begun_by, e.open_from))
         continue;
-      const auto manifest = ckpt::manifest_in(ckpt::folder_of(*step, marker->directory));
+      // What runs before it have left is not its own to remove, unless it stands upon them.
+      if (!line_at(at, e.ordered_by).touches(marker->begun_by.made_by))
+        continue;
+      const auto manifest = ckpt::manifest_of_step(*step, marker->directory);
       if (at.content.files.count(manifest) == 0)
         blame(fmt::format("step {} of save {} of generation {} has ended without being complete, "
                           "and is still there",
@@ -261,6 +272,11 @@ class places_are_sound_checker final : public observer {
       // One that has seen the step on the disk before makes its manifest durable once more.
       if (e.replaced && name.substr(slash + 1) == ckpt::manifest_name)
         continue;
+      if (const auto in_place = ckpt::step_of_manifest(name)) {
+        if (!e.replaced && files.count(ckpt::marker_of(*in_place)) == 0)
+          blame(fmt::format("'{}' is there, and no step has it", name));
+        continue;
+      }
       const auto step = std::stoull(number);
       if (files.count(ckpt::marker_of(step)) == 0 ||
           (slash == name.npos && files.count(ckpt::claim_of(step, name)) == 0))

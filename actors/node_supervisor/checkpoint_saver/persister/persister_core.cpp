@@ -1,6 +1,7 @@
 #include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
 
 #include "actors/limits.hpp"
+#include "ckpt/catalog/newest_generation.hpp"
 #include "ckpt/limits.hpp"
 #include "messages/limits.hpp"
 
@@ -192,7 +193,8 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
                             {complete ? std::optional(which.id()) : std::nullopt,
                              open_from(which, {generation{verdict->getOpenFromGeneration()},
                                                verdict->getOpenFrom()})},
-                            which.step}});
+                            which.step,
+                            which.made_by}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);
@@ -202,7 +204,8 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
   // something, the success from the committer alone.
   if (any && !complete)
     out.push_back(note{
-        about(which, log::level::warning, "step_not_complete",
+        about(which, is_told(which.place, why) ? log::level::debug : log::level::warning,
+              "step_not_complete",
               fmt::format("step {} is not complete at {}: {}", which.step, which.place, why))});
   else if (any && known != steps_.end())
     out.push_back(note{about(which, known->second.leads ? log::level::info : log::level::debug,
@@ -226,6 +229,14 @@ persister_core::effects persister_core::linked(instant) {
     if (s.outcome)
       say_committed(out, which, s);
   return out;
+}
+
+bool persister_core::is_told(const std::string& place, const std::string& why) {
+  if (why.find(ckpt::refused_for_newer) == why.npos)
+    return false;
+  if (taken_places_.size() >= limits::checkpoint_places_max)
+    taken_places_.clear();
+  return !taken_places_.insert(place).second;
 }
 
 // ---- drains, and what takes too long ----

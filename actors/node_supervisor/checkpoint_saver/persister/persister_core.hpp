@@ -125,6 +125,8 @@ class persister_core {
   void forget_step_without_snapshots(const step_key& which);
   /// After each event that may have let go of a snapshot.
   void answer_drains(effects& out);
+  /// The same loss again: of a place that a newer run has taken each save is one.
+  bool is_told(const std::string& place, const std::string& why);
 
   node_name node_;
   messages::author author_;
@@ -134,6 +136,9 @@ class persister_core {
   /// Of steps that have a snapshot here. Only what a repeated order needs. Whether the step is
   /// complete is known to the catalog alone.
   std::map<step_key, step> steps_;
+  /// Places where a newer run saves, so that no save of this one is kept any more: a person hears
+  /// it once. Bounded by limits::checkpoint_places_max.
+  std::set<std::string> taken_places_;
   /// Several may be open, each under a number of its own.
   std::set<std::uint64_t> drains_; ///< looked, and not answered
 };

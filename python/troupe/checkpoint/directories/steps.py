@@ -13,10 +13,10 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..arena import complete_steps
-from ..files import MANIFEST, OWN
+from ..files import MANIFEST, is_own
 from ..library import CheckpointError
 from ..others import Other
 from .readable import require_readable
@@ -38,10 +38,12 @@ def too_many(complete: Sequence[int], limit: int, best: int | None) -> list[int]
     return [step for step in reversed(complete) if step not in protected][:most]
 
 
-def remove_complete(place: str, limit: int, best: int | None) -> list[int]:
-    """Of what is not complete nothing is touched. What was removed. Raises CheckpointError for a place that cannot be read."""
+def remove_complete(place: str, limit: int, best: int | None, others: Collection[int] = ()) -> list[int]:
+    """Of what is not complete nothing is touched, nor of the steps of `others`. What was removed. Raises CheckpointError for a place
+    that cannot be read."""
     gone = []
-    for step in too_many(complete_steps(place, STEPS_LISTED), limit, best):
+    complete = [step for step in complete_steps(place, STEPS_LISTED) if step not in others]
+    for step in too_many(complete, limit, best):
         directory = os.path.join(place, f"{PREFIX}{step}")
         if os.path.exists(os.path.join(directory, MANIFEST)):
             os.unlink(os.path.join(directory, MANIFEST))  # first: from here on it is no step
@@ -66,7 +68,7 @@ def others(place: str) -> list[Other]:
     for name in _names(place):
         number = _STEP.match(name)
         path = os.path.join(place, name)
-        if number and os.path.isdir(path) and not any(name.startswith(OWN) for name in _names(path)):
+        if number and os.path.isdir(path) and not any(is_own(name) for name in _names(path)):
             begun = os.path.lexists(os.path.join(place, MARKERS, number[1]))
             found.append(Other(int(number[1]), path, begun))
     return sorted(found, key=lambda one: one.step, reverse=True)

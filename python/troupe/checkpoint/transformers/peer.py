@@ -25,8 +25,7 @@ from ..contents import File, Files, Part, list_name
 from ..directories.capture import SMALL, noting_tensors
 from ..directories.checkpointer import PREFIX
 from ..directories.safetensors import part_of
-from ..directories.steps import MARKERS
-from ..files import OWN
+from ..files import is_own, is_step
 from ..image import Image
 from ..library import SLOTS, CheckpointError
 from ..ranks import Rank, number, tell_backend
@@ -144,9 +143,10 @@ def taken(directory: str, step: int) -> list[File]:
     for above, _, names in os.walk(directory):
         for name in sorted(names):
             path = os.path.join(above, name)
-            if not name.startswith(OWN):
+            if not is_own(name):
                 found.append(File.of_bytes(os.path.relpath(path, directory), Path(path).read_bytes()))
-    if not os.path.lexists(os.path.join(os.path.dirname(directory), MARKERS, str(step))):
+    place, name = os.path.split(directory)
+    if not is_step(place, name, step):
         shutil.rmtree(directory, ignore_errors=True)
     return found
 
