@@ -102,7 +102,7 @@ class Checkpointer(ABC):
         self._view: View | None = None  # of one that does not, where its node has memory
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
-        self._run = Run(self.place, self.me)
+        self.run = Run(self.place, self.me)
         self._not_writable: list[str] = []  # why saves to the disk cannot be, the same at all ranks
         self._fresh = True  # nothing was loaded or saved by this process
         self._loads_all = False  # the last load was one with weights_only=False
@@ -147,17 +147,13 @@ class Checkpointer(ABC):
                 reason = str(error)
             self._ranks.require(reason)
         self._not_writable = self._ranks.objections(self._not_writable[0] if self._not_writable else "")
-        self._run = Run(self.place, self.me)
-        self.me = self._ranks.me = replace(self.me, generation=self._run.agreed(self._ranks, self._speaks_for_node))
+        self.run = Run(self.place, self.me)
+        self.me = self._ranks.me = replace(self.me, generation=self.run.agreed(self._ranks, self._speaks_for_node))
 
     @property
     def _speaks_for_node(self) -> bool:
         """Of each node that has a shard one rank has to do with the place alone."""
         return self.shard is not None and self.me.local_rank == 0
-
-    @property
-    def steps_of_others(self) -> list[int]:
-        return self._run.others
 
     def _open_arena(self, saves: bool, images: int, copy_on_write: bool) -> None:
         if self.shards > 1 and not self.me.launched:
@@ -277,8 +273,8 @@ class Checkpointer(ABC):
             self._agree_on_last()
         try:
             require_valid(step, storage_type)
-            if disk and self._speaks_for_node and self._run.begin(self.me.generation, self.resumed_from) and not self.shard:
-                tell_of_others(self.place, self.steps_of_others, bool(self.keep_latest or self.keep_every))
+            if disk and self._speaks_for_node and self.run.begin(self.me.generation, self.resumed_from) and not self.shard:
+                tell_of_others(self.place, self.run.others, bool(self.keep_latest or self.keep_every))
             to = self._destination(*where())
             if self._saves:
                 self._saves.keep(self.me, number, step, content, to, disk)
@@ -356,7 +352,7 @@ class Checkpointer(ABC):
             rows = self._ranks.gather([done, 1 if reason else 0, late])
             if any(row[1] for row in rows):
                 reasons = self._ranks.spoken(reason)
-                level = self._run.level_of_loss(summary(reasons))
+                level = self.run.level_of_loss(summary(reasons))
                 log.log(level, "rank %d: the last checkpoint was not kept: %s", self.me.rank, summary(reasons))
                 return False
             if all(row[0] for row in rows):
@@ -450,7 +446,7 @@ class Checkpointer(ABC):
             self._has(image)
         self.resumed_from = files.step
         if not image:
-            self._run.goes_on_from(None)
+            self.run.goes_on_from(None)
         return files
 
     def _loads(self) -> Loads:
@@ -468,7 +464,7 @@ class Checkpointer(ABC):
     def _has(self, image: Image) -> None:
         """All ranks have the state of this image, and go on from it."""
         self.resumed_from = image.step
-        self._run.goes_on_from((image.generation, image.save))
+        self.run.goes_on_from((image.generation, image.save))
         if self._saves:
             self._saves.agree(image)
         if self._copies:
@@ -480,7 +476,7 @@ class Checkpointer(ABC):
         step = said.get("step")
         self.resumed_from = step if isinstance(step, int) else None
         made = said.get("generation"), said.get("save")
-        self._run.goes_on_from(made if all(isinstance(number, int) for number in made) else None)
+        self.run.goes_on_from(made if all(isinstance(number, int) for number in made) else None)
 
     def close(self) -> None:
         """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to

@@ -208,7 +208,7 @@ class Flash:
             return
         try:
             best = step_of(self.trainer.state.best_model_checkpoint)
-            for step in remove_complete(checkpointer.place, limit, best, checkpointer.steps_of_others):
+            for step in remove_complete(checkpointer.place, limit, best, checkpointer.run.others):
                 log.info("step %d is removed, since save_total_limit is %d", step, limit)
         except (CheckpointError, OSError) as error:
             log.warning("checkpoints beyond save_total_limit stay: %s", error)
