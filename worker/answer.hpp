@@ -9,7 +9,10 @@
 #include <memory>
 #include <string_view>
 
-/// What a handle is.
+/// What the handles are.
+struct troupe_memory {
+  std::shared_ptr<troupe::ckpt::arena_memory> own;
+};
 struct troupe_arena {
   std::unique_ptr<troupe::ckpt::process_arena> own;
 };

@@ -1,6 +1,5 @@
 #include "worker/process_arena.hpp"
 
-#include "runtime/os/memory/snapshot_memory.hpp"
 #include "worker/held_in.hpp"
 
 #include <fmt/format.h>
@@ -19,105 +18,39 @@ bool is_elsewhere(const bytes_at& storage) {
 
 } // namespace
 
-result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots, unsigned threads,
-                                                           const std::optional<descriptors>& left) {
+result<std::unique_ptr<process_arena>> process_arena::open(std::shared_ptr<arena_memory> memory,
+                                                           std::size_t snapshots, unsigned threads,
+                                                           place_id id, const std::string& place) {
   if (snapshots < 2 || snapshots > slots::snapshots_max)
     return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", snapshots,
                                               slots::snapshots_max));
-  auto opened = map(snapshots, threads, left, whose::own);
-  if (!opened)
-    return opened;
-  if (const auto taken = (*opened)->take_over(); !taken)
-    return tl::make_unexpected(taken.error());
+  auto opened = std::unique_ptr<process_arena>(
+      new process_arena(std::move(memory), snapshots, threads, id, place));
+  const std::lock_guard lock(opened->all_->mutex);
+  opened->all_->enter(id, snapshots);
   return opened;
 }
 
-result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of_another) {
-  auto opened = map(slots::snapshots_max, 1, of_another, whose::anothers);
-  if (!opened)
-    return opened;
-  if (!(*opened)->slots_.formatted())
-    return failure(errc::invalid, "no process has saved anything in that memory yet");
-  (*opened)->others_ = true;
-  return opened;
+std::unique_ptr<process_arena> process_arena::view(std::shared_ptr<arena_memory> of_another,
+                                                   place_id id) {
+  return std::unique_ptr<process_arena>(
+      new process_arena(std::move(of_another), slots::snapshots_max, 1, id, ""));
 }
 
-result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots, unsigned threads,
-                                                          const std::optional<descriptors>& left,
-                                                          whose own) {
-  const auto piece = [&](std::size_t index, const std::string& name, std::uint64_t bytes) {
-    return left ? os::shared_memory::adopt((*left)[index]) : os::shared_memory::create(name, bytes);
-  };
-  auto table = piece(0, "troupe-ckpt-table", sizeof(slot_table));
-  if (!table)
-    return tl::make_unexpected(table.error());
-  if (const auto sound = os::check_table(*table, table->descriptor()); !sound)
-    return tl::make_unexpected(sound.error());
-  slot_memory::all memory;
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    auto made = piece(1 + i, fmt::format("troupe-ckpt-{}", i), 0);
-    if (!made)
-      return tl::make_unexpected(made.error());
-    memory[i] = std::move(*made);
-  }
-  // In the memory of another process the last two descriptors are those of this one's own arena.
-  if (own == whose::anothers) {
-    auto none = os::wake_event::create();
-    if (!none)
-      return tl::make_unexpected(none.error());
-    return std::unique_ptr<process_arena>(new process_arena(
-        std::move(*table), std::move(memory), std::nullopt, std::move(*none), snapshots, threads));
-  }
-  auto page =
-      left ? os::shared_memory::adopt((*left)[arena_ledger]) : os::memory_ledger::make_page();
-  if (!page)
-    return tl::make_unexpected(page.error());
-  auto ledger = os::memory_ledger::open(std::move(*page));
-  if (!ledger)
-    return tl::make_unexpected(ledger.error());
-  auto saver = left ? os::wake_event::adopt(left->back()) : os::wake_event::create();
-  if (!saver)
-    return tl::make_unexpected(saver.error());
-  return std::unique_ptr<process_arena>(new process_arena(std::move(*table), std::move(memory),
-                                                          std::move(*ledger), std::move(*saver),
-                                                          snapshots, threads));
-}
-
-process_arena::process_arena(os::shared_memory table, slot_memory::all memory,
-                             std::optional<os::memory_ledger> ledger, os::wake_event saver,
-                             std::size_t snapshots, unsigned threads)
-    : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
-      slots_(*reinterpret_cast<slot_table*>(table_.data()), snapshots), copier_(threads) {
-  if (ledger)
-    share_.emplace(std::move(*ledger),
-                   reinterpret_cast<slot_table*>(table_.data())->local_rank.load(), snapshots,
-                   slots_, memory_);
-}
-
-result<void> process_arena::take_over() {
-  if (slots_.formatted())
-    slots_.writer_died();
-  else
-    slots_.format();
-  while (const auto dropped = slots_.drop_surplus())
-    if (const auto cleared = memory_[*dropped].clear(); !cleared)
-      return cleared;
-  share_->opened();
-  return {};
-}
-
-process_arena::descriptors process_arena::all_descriptors() const {
-  descriptors all{table_.descriptor()};
-  for (std::size_t i = 0; i < slots_.count(); ++i)
-    all[1 + i] = memory_[i].descriptor();
-  all[arena_ledger] = share_ ? share_->descriptor() : -1;
-  all.back() = saver_.descriptor();
-  return all;
-}
+process_arena::process_arena(std::shared_ptr<arena_memory> memory, std::size_t snapshots,
+                             unsigned threads, place_id id, const std::string& place)
+    : all_(std::move(memory)), place_(place), slots_(all_->words_of(snapshots, id)),
+      copier_(threads) {}
 
 process_arena::~process_arena() {
   background_.reset();
-  memory_.stop_filling();
+  if (is_anothers())
+    return;
+  if (begun_)
+    abandon(*begun_);
+  const std::lock_guard lock(all_->mutex);
+  all_->memory.stop_filling();
+  all_->leave(slots_.place());
 }
 
 result<void> process_arena::copy_on_write() {
@@ -130,42 +63,51 @@ result<void> process_arena::copy_on_write() {
   return {};
 }
 
+void process_arena::pin_by(os::pinning how) {
+  const std::lock_guard lock(all_->mutex);
+  all_->memory.pin_by(std::move(how));
+}
+
 result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
-  if (others_)
+  if (is_anothers())
     return failure(errc::invalid, "this memory is another process's");
   if (background_)
     background_->wait();
-  memory_.stop_filling();
-  release_unmapped();
+  const std::lock_guard lock(all_->mutex);
+  all_->memory.stop_filling();
+  all_->release_unmapped();
   // What protecting a state costs is counted in pages: the fewer the better.
-  return share_->prepare(bytes, background_ ? std::move(storages) : std::vector<bytes_at>{});
+  return all_->share->prepare(slots_.place(), bytes,
+                              background_ ? std::move(storages) : std::vector<bytes_at>{});
+}
+
+result<void> process_arena::prepared() {
+  const std::lock_guard lock(all_->mutex);
+  return all_->memory.filled();
+}
+
+std::size_t process_arena::snapshots() const {
+  const std::lock_guard lock(all_->mutex);
+  const auto place = slots_.place();
+  return all_->share && all_->share->decided(place) ? all_->share->kept(place) : 0;
 }
 
 result<std::size_t> process_arena::begin(std::uint64_t bytes) {
   last_saved_.reset();
-  if (others_)
+  if (is_anothers())
     return failure(errc::invalid, "this memory is another process's");
-  release_unmapped();
-  if (const auto agreed = share_->agree(bytes); !agreed)
-    return tl::make_unexpected(agreed.error());
-  const auto slot = slots_.begin(memory_.with_pages());
-  if (!slot)
-    return failure(errc::overloaded, "all images that there can be are being written out, or are "
-                                     "used by what was loaded from them");
-  if (const auto fitted = share_->fit(*slot, bytes); !fitted) {
-    slots_.take_back(*slot);
-    return tl::make_unexpected(fitted.error());
-  }
-  if (const auto made = memory_.enlarge(*slot, bytes); !made) {
-    abandon(*slot);
-    return tl::make_unexpected(made.error());
-  }
-  return *slot;
+  std::unique_lock lock(all_->mutex);
+  const auto slot = all_->begin(slots_, bytes, lock);
+  if (slot)
+    begun_ = *slot;
+  return slot;
 }
 
 void process_arena::abandon(std::size_t slot) {
+  const std::lock_guard lock(all_->mutex);
+  begun_.reset();
   slots_.abandon(slot);
-  share_->touched();
+  all_->share->touched();
 }
 
 result<const snapshot_layout*> process_arena::save(const order& o, const state_parts& parts,
@@ -184,8 +126,9 @@ result<const snapshot_layout*> process_arena::save(const order& o, const state_p
     return tl::make_unexpected(slot.error());
   if (some_left) {
     // It may be pinning it; it has nearly ended, or the copy waits less.
-    (void)memory_.filled();
-    memory_.pin(*slot, layout.bytes());
+    const std::lock_guard lock(all_->mutex);
+    (void)all_->memory.filled();
+    all_->memory.pin(*slot, layout.bytes());
   }
   lay_out(*slot, layout, parts, left);
   last_saved_ = *slot;
@@ -212,14 +155,14 @@ result<const snapshot_layout*> process_arena::save(const order& o, const state_p
 /// Writes what is the format's own, and finds what is to be copied where.
 void process_arena::lay_out(std::size_t slot, const snapshot_layout& layout,
                             const state_parts& parts, places_left* left) {
-  auto* const snapshot = memory_[slot].data();
+  auto* const snapshot = memory(slot);
   layout.write_frame(snapshot);
   pieces_.clear();
   pieces_.reserve(parts.heads.size() + parts.storages.size());
   for (std::size_t i = 0; i < parts.heads.size(); ++i)
     pieces_.push_back({snapshot + layout.head_at(i), parts.heads[i].data, parts.heads[i].bytes});
   if (left != nullptr)
-    *left = {std::vector<char*>(parts.storages.size()), snapshot + memory_.pinned_bytes(slot)};
+    *left = {std::vector<char*>(parts.storages.size()), snapshot + all_->memory.pinned_bytes(slot)};
   for (std::size_t i = 0; i < parts.storages.size(); ++i) {
     const auto& s = parts.storages[i];
     if (is_elsewhere(s))
@@ -234,7 +177,7 @@ result<void> process_arena::last_file(const std::string& name, std::string_view 
     return failure(errc::invalid, "the last save has kept no room for a file");
   const auto open = std::move(*open_);
   open_.reset();
-  const auto bytes = add_last_file(memory_[open.slot].data(), open.room, open.list, name, content);
+  const auto bytes = add_last_file(memory(open.slot), open.room, open.list, name, content);
   if (bytes)
     last_bytes_ = *bytes;
   auto how = bytes.map([](std::uint64_t) {});
@@ -261,29 +204,35 @@ void process_arena::filled(const result<void>& how) {
 }
 
 result<void> process_arena::finish(std::size_t slot, const order& o) {
-  memory_.cut(slot, o.what.bytes);
-  if (auto shown = memory_[slot].show(o.what.bytes); !shown) {
+  std::unique_lock lock(all_->mutex);
+  all_->memory.cut(slot, o.what.bytes);
+  if (auto shown = all_->memory[slot].show(o.what.bytes); !shown) {
+    lock.unlock();
     abandon(slot);
     return shown;
   }
-  share_->touched();
-  slots_.finish(slot, o.what, o.to, o.persist_requested);
+  all_->share->touched();
+  begun_.reset();
+  auto to = o.to;
+  if (to.shards == 0) // it goes nowhere, and people are to know whose it is
+    std::copy_n(place_.begin(), std::min(place_.size(), to.place.size() - 1), to.place.begin());
+  slots_.finish(slot, o.what, to, o.persist_requested);
   // Copies may have been requested while it was being copied itself.
   if (o.persist_requested || slots_.word(slot).copied)
-    saver_.signal();
+    all_->saver.signal();
   return {};
 }
 
 result<void> process_arena::request_persist(std::size_t slot) {
   if (slot >= slots_.count() || !slots_.request_persist(slot))
     return failure(errc::invalid, fmt::format("the image in slot {} has nowhere to go", slot));
-  saver_.signal();
+  all_->saver.signal();
   return {};
 }
 
 result<std::size_t> process_arena::request_copies(std::optional<std::size_t> slot,
                                                   const slot_group& by) {
-  if (others_)
+  if (is_anothers())
     return failure(errc::invalid, "this memory is another process's");
   if (!slot && !last_saved_)
     return failure(errc::invalid, "nothing was saved of which there could be copies");
@@ -296,12 +245,12 @@ result<std::size_t> process_arena::request_copies(std::optional<std::size_t> slo
   if (!slots_.request_copies(which, by))
     return failure(errc::overloaded,
                    fmt::format("copies of the image in slot {} are being made already", which));
-  saver_.signal();
+  all_->saver.signal();
   return which;
 }
 
 result<void> process_arena::set_replica_base(std::uint64_t sequence) {
-  if (others_)
+  if (is_anothers())
     return failure(errc::invalid, "this memory is another process's");
   if (sequence == 0) {
     slots_.set_replica_base(std::nullopt);
@@ -341,12 +290,22 @@ result<void> process_arena::saved() {
 }
 
 std::vector<std::size_t> process_arena::newest_first() const {
+  const auto all = is_anothers() && slots_.place() == 0;
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < slots_.count(); ++i)
-    if (slots_.word(i).state == slot_state::ready)
+    if (slots_.word(i).state == slot_state::ready && (all || slots_.place_of(i) == slots_.place()))
       found.push_back(i);
   std::sort(found.begin(), found.end(),
             [this](std::size_t a, std::size_t b) { return sequence(a) > sequence(b); });
+  return found;
+}
+
+std::vector<std::size_t> process_arena::newest_of_others() const {
+  std::vector<std::size_t> found;
+  for (const auto one : slots_.places())
+    if (one != slots_.place())
+      if (const auto slot = slots_.at(one).newest())
+        found.push_back(*slot);
   return found;
 }
 
@@ -356,23 +315,18 @@ result<slot_mapping> process_arena::open_for_mapping(std::size_t slot, std::uint
   return ckpt::open_for_mapping(slots_, slot, sequence, descriptor(slot));
 }
 
-void process_arena::release_unmapped() {
-  for (std::size_t i = 0; i < slots_.count(); ++i)
-    release_if_unmapped(slots_, i, descriptor(i));
-}
-
 result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequence) {
-  if (!others_)
+  if (!is_anothers())
     return failure(errc::invalid, "pieces of others' images are never in a process's own memory");
   if (slot >= slots_.count())
     return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
-  return ckpt::held_in(slots_, memory_[slot], slot, sequence);
+  return ckpt::held_in(slots_, all_->memory[slot], slot, sequence);
 }
 
 result<void> process_arena::seal(std::size_t slot) {
   if (slot >= slots_.count() || !slots_.hold(slot))
     return failure(errc::invalid, fmt::format("there is no image in slot {}", slot));
-  auto done = seal_snapshot(memory_[slot].data(), slots_.snapshot(slot).bytes);
+  auto done = seal_snapshot(memory(slot), slots_.snapshot(slot).bytes);
   if (done)
     slots_.mark_sealed(slot);
   slots_.release(slot);

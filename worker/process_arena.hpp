@@ -6,18 +6,13 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/copier.hpp"
-#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
-#include "runtime/os/memory/shared_memory.hpp"
-#include "runtime/os/memory/wake_event.hpp"
 #include "runtime/ports/storage.hpp"
+#include "worker/arena_memory.hpp"
 #include "worker/background_copy.hpp"
-#include "worker/node_share.hpp"
 #include "worker/save_parts.hpp"
 #include "worker/slot_mapping.hpp"
-#include "worker/slot_memory.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,32 +24,34 @@
 
 namespace troupe::ckpt {
 
-/// A training process's end of its slots: finds memory, copies, says what there is.
+/// A training process's end of the slots of one place: finds memory, copies, says what there is.
 ///
 /// A save looks for a slot whose memory may be overwritten, lays the file out there, and copies the
 /// state's tensors to their places in it. From then on the snapshot belongs to whichever process
 /// reads it (the node's saver, a successor of this process), and this object only learns what
-/// became of it by looking at the table.
+/// became of it by looking at the table. Several of them share a process's memory.
 class process_arena {
  public:
   /// The descriptors of an arena: of the table, of each slot's memory, of the node's memory_ledger,
   /// and of the wake-up event that wakes its saver.
   static constexpr std::size_t descriptors_count = arena_descriptors;
-  using descriptors = std::array<int, descriptors_count>;
+  using descriptors = arena_memory::descriptors;
 
-  /// `snapshots` are to be kept at once. Makes the memory, or takes over what another process has
-  /// left: the descriptors are its own then, and that process has ended.
-  static result<std::unique_ptr<process_arena>> open(std::size_t snapshots, unsigned threads,
-                                                     const std::optional<descriptors>& left);
-  /// Another process's, which goes on using it: to be read only.
-  static result<std::unique_ptr<process_arena>> view(const descriptors& of_another);
+  /// `snapshots` are to be kept at once, of the place `id`, which is called `place`.
+  static result<std::unique_ptr<process_arena>> open(std::shared_ptr<arena_memory> memory,
+                                                     std::size_t snapshots, unsigned threads,
+                                                     place_id id, const std::string& place);
+  /// Of another process's memory: to be read only. With 0 it sees the snapshots of all places, and
+  /// pieces of other nodes' snapshots, whose place only their saves say (place_id.hpp).
+  static std::unique_ptr<process_arena> view(std::shared_ptr<arena_memory> of_another, place_id id);
+  /// What it has begun to save is given up.
   ~process_arena();
 
   /// See troupe_ckpt.h for what these do.
   result<void> copy_on_write();
-  void pin_by(os::pinning how) { memory_.pin_by(std::move(how)); }
+  void pin_by(os::pinning how);
   result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
-  result<void> prepared() { return memory_.filled(); }
+  result<void> prepared();
   struct order {
     slot_snapshot what;
     slot_destination to;
@@ -93,7 +90,7 @@ class process_arena {
 
   /// A snapshot that comes from elsewhere: a slot with memory for it.
   result<std::size_t> begin(std::uint64_t bytes);
-  char* memory(std::size_t slot) const { return memory_[slot].data(); }
+  char* memory(std::size_t slot) const { return all_->memory[slot].data(); }
   result<void> finish(std::size_t slot, const order& o);
   void abandon(std::size_t slot);
 
@@ -104,28 +101,28 @@ class process_arena {
   /// is gone, or no piece.
   result<held_piece> held_in(std::size_t slot, std::uint64_t sequence);
 
-  /// Whole snapshots, newest first.
+  /// Whole snapshots of this place, newest first.
   std::vector<std::size_t> newest_first() const;
+  /// The newest of each other place.
+  std::vector<std::size_t> newest_of_others() const;
   const slot_snapshot& snapshot(std::size_t slot) const { return slots_.snapshot(slot); }
   /// Of the snapshot's step, if it was said where that is written; else 0.
   std::uint32_t shards(std::size_t slot) const { return slots_.destination(slot).shards; }
   std::uint32_t shard(std::size_t slot) const { return slots_.destination(slot).shard; }
+  /// What the snapshot's place is called; nothing if that was never said.
+  std::string place_name(std::size_t slot) const { return text_in(slots_.destination(slot).place); }
+  place_id place() const { return slots_.place(); }
   std::uint64_t sequence(std::size_t slot) const { return slots_.word(slot).sequence; }
-  int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
-  descriptors all_descriptors() const;
+  int descriptor(std::size_t slot) const { return all_->memory[slot].descriptor(); }
+  descriptors all_descriptors() const { return all_->all_descriptors(); }
   /// 0: not decided yet.
-  std::size_t snapshots() const { return share_ && share_->decided() ? slots_.snapshots() : 0; }
+  std::size_t snapshots() const;
   /// What the user should know of how many the ranks of this node keep; each line is told once.
-  std::optional<std::string> notice() { return share_ ? share_->notice() : std::nullopt; }
+  std::optional<std::string> notice() { return all_->notice(); }
 
  private:
-  process_arena(os::shared_memory table, slot_memory::all memory,
-                std::optional<os::memory_ledger> ledger, os::wake_event saver,
-                std::size_t snapshots, unsigned threads);
-  enum class whose { own, anothers };
-  static result<std::unique_ptr<process_arena>> map(std::size_t snapshots, unsigned threads,
-                                                    const std::optional<descriptors>& left,
-                                                    whose memory);
+  process_arena(std::shared_ptr<arena_memory> memory, std::size_t snapshots, unsigned threads,
+                place_id id, const std::string& place);
 
   /// A snapshot that waits for its last file.
   struct open_snapshot {
@@ -134,18 +131,15 @@ class process_arena {
     file_list list;
   };
 
-  result<void> take_over();
+  bool is_anothers() const { return all_->is_anothers(); }
   void lay_out(std::size_t slot, const snapshot_layout& layout, const state_parts& parts,
                places_left* left);
-  void release_unmapped();
   void copy(const std::vector<piece>& pieces);
 
-  os::shared_memory table_;
-  slot_memory memory_;
-  os::wake_event saver_;
+  const std::shared_ptr<arena_memory> all_;
+  const std::string place_;
   slots slots_;
-  bool others_ = false;                   ///< another process's
-  std::optional<node_share> share_;       ///< none: others_
+  std::optional<std::size_t> begun_;      ///< the slot that is being written
   std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
   save_parts parts_; ///< what the last save still waits for

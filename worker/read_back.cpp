@@ -56,11 +56,14 @@ void see_memory(const process_arena& arena, const rank_in_world& who, rank_view&
   }
 }
 
-void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into) {
+void see_parities(process_arena& of_others, place_id place, const rank_in_world& who,
+                  rank_view& into) {
   for (const auto slot : of_others.newest_first()) {
     const auto sequence = of_others.sequence(slot);
     const auto says = of_others.snapshot(slot);
     const auto held = of_others.held_in(slot, sequence);
+    if (place != 0 && place_in(says.save) != place_in(place))
+      continue; // another place's
     if (!held || says.world_size != who.world_size || held->members > code::members_max)
       continue; // It went while this looked, or is of another world.
     parity_seen p{

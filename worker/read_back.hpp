@@ -34,8 +34,9 @@ struct rank_in_world {
 /// Of the snapshots in the arena those that can be a rank's part of a state, be it this one or
 /// another; and those of other worlds.
 void see_memory(const process_arena& arena, const rank_in_world& who, rank_view& into);
-/// What this node holds of others' snapshots.
-void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into);
+/// What this node holds of others' snapshots of a place.
+void see_parities(process_arena& of_others, place_id place, const rank_in_world& who,
+                  rank_view& into);
 /// The newest complete steps at a place. One that could not be read in all that time is passed
 /// over.
 result<void> see_place(const std::string& place, std::size_t most, rank_view& into);

@@ -90,6 +90,13 @@ void slot_memory::pin_by(os::pinning how) {
   pinning_ = std::move(how);
 }
 
+void slot_memory::unpin() {
+  stop_filling();
+  for (auto& one : pinned_)
+    one.cut(0);
+  pinning_.reset();
+}
+
 void slot_memory::pin(std::size_t slot, std::uint64_t bytes) {
   if (pinning_ && !pinned_[slot].pin(memory_[slot].data(), bytes, *pinning_))
     pinning_

@@ -75,6 +75,8 @@ class slot_memory {
 
   /// From now on what is used by a device's driver is pinned.
   void pin_by(os::pinning how);
+  /// Nothing is pinned any more; ends filling early.
+  void unpin();
   /// Precondition: the slot shows at least so many bytes, and nothing fills.
   void pin(std::size_t slot, std::uint64_t bytes);
   /// Before memory behind so many bytes is hidden.

@@ -5,8 +5,11 @@
 #include "worker/bytes_of.hpp"
 #include "worker/process_arena.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 using namespace troupe;
 using namespace troupe::ckpt;
@@ -29,14 +32,58 @@ troupe_image told(const process_arena& arena, std::size_t slot) {
 static_assert(TROUPE_ARENA_SLOTS == slot_table::slots_max);
 static_assert(TROUPE_ARENA_DESCRIPTORS == process_arena::descriptors_count);
 
-troupe_arena* troupe_arena_open(uint32_t snapshots, uint32_t threads, const int32_t* left,
-                                char* why, size_t why_bytes) {
+namespace {
+
+troupe_memory* opened_memory(
+    const int32_t* descriptors,
+    result<std::shared_ptr<arena_memory>> (*open)(const std::optional<arena_memory::descriptors>&),
+    char* why, size_t why_bytes) {
+  troupe_memory* opened = nullptr;
+  answer(why, why_bytes, [&]() -> result<void> {
+    std::optional<arena_memory::descriptors> all;
+    if (descriptors != nullptr)
+      std::copy_n(descriptors, all.emplace().size(), all->begin());
+    auto own = open(all);
+    if (!own)
+      return tl::make_unexpected(own.error());
+    opened = new troupe_memory{std::move(*own)};
+    return {};
+  });
+  return opened;
+}
+
+} // namespace
+
+troupe_memory* troupe_memory_open(const int32_t* left, char* why, size_t why_bytes) {
+  return opened_memory(left, arena_memory::open, why, why_bytes);
+}
+
+troupe_memory* troupe_memory_view(const int32_t* descriptors, char* why, size_t why_bytes) {
+  return opened_memory(
+      descriptors,
+      [](const std::optional<arena_memory::descriptors>& of) {
+        return arena_memory::view(of.value());
+      },
+      why, why_bytes);
+}
+
+void troupe_memory_close(troupe_memory* memory) {
+  delete memory;
+}
+
+troupe_arena* troupe_arena_open(uint32_t snapshots, uint32_t threads, troupe_memory* memory,
+                                uint64_t place, const char* place_name, char* why,
+                                size_t why_bytes) {
   troupe_arena* opened = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {
-    std::optional<process_arena::descriptors> all;
-    if (left != nullptr)
-      std::copy_n(left, all.emplace().size(), all->begin());
-    auto own = process_arena::open(snapshots, threads, all);
+    auto all = memory != nullptr ? memory->own : std::shared_ptr<arena_memory>();
+    if (!all) {
+      auto made = arena_memory::open(std::nullopt);
+      if (!made)
+        return tl::make_unexpected(made.error());
+      all = std::move(*made);
+    }
+    auto own = process_arena::open(std::move(all), snapshots, threads, place, place_name);
     if (!own)
       return tl::make_unexpected(own.error());
     opened = new troupe_arena{std::move(*own)};
@@ -81,18 +128,25 @@ int troupe_arena_notice(troupe_arena* arena, char* what, size_t what_bytes) {
   return 1;
 }
 
-troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes) {
+troupe_arena* troupe_arena_view(troupe_memory* memory, uint64_t place, char* why,
+                                size_t why_bytes) {
   troupe_arena* opened = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {
-    process_arena::descriptors all;
-    std::copy_n(descriptors, all.size(), all.begin());
-    auto theirs = process_arena::view(all);
-    if (!theirs)
-      return tl::make_unexpected(theirs.error());
-    opened = new troupe_arena{std::move(*theirs)};
+    opened = new troupe_arena{process_arena::view(memory->own, place)};
     return {};
   });
   return opened;
+}
+
+int troupe_images_of_others(const troupe_arena* arena, char* lines, size_t room, char* why,
+                            size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    std::string all;
+    for (const auto slot : arena->own->newest_of_others())
+      all += fmt::format("{}\t{}\n", arena->own->snapshot(slot).step, arena->own->place_name(slot));
+    tell(all, lines, room);
+    return {};
+  });
 }
 
 int troupe_arena_pin_by(troupe_arena* arena, troupe_pin pin, troupe_unpin unpin, char* why,

@@ -48,19 +48,32 @@ typedef struct {
 } troupe_destination;
 
 /* The descriptors of an arena: a process that holds them holds its memory, after this process too. */
-#define TROUPE_ARENA_DESCRIPTORS 11
-#define TROUPE_ARENA_SLOTS 8
+#define TROUPE_ARENA_DESCRIPTORS 19
+#define TROUPE_ARENA_SLOTS 16
+
+/* The memory of a process, which its arenas share: there is one for each checkpoint directory that it saves to. `left`: 0, or the
+ * descriptors that a launcher has handed down, or of an arena whose process has ended; they are ours then. Fails if another living
+ * process has that memory open, which is named. 0 on failure. */
+typedef struct troupe_memory troupe_memory;
+troupe_memory* troupe_memory_open(const int32_t* left, char* why, size_t why_bytes);
+/* The memory of another process, which goes on using it: for troupe_arena_view alone. */
+troupe_memory* troupe_memory_view(const int32_t* descriptors, char* why, size_t why_bytes);
+/* It stays as long as an arena of it is open. */
+void troupe_memory_close(troupe_memory* memory);
 
 /* `images`: how many are to be kept at once, 2 to 4. `threads` copy, the caller's among them; 0: as many as this process
- * may run on, at most 8. `left`: 0, or the descriptors of an arena whose process has ended; they are ours then. 0 on
- * failure. */
-troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
-/* The arena of another process, which goes on using it: only for troupe_images, troupe_open_for_mapping and
- * troupe_load_view. */
-troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes);
-/* Those of this arena, which stay its own. */
+ * may run on, at most 8. `memory`: 0, for memory of its own. `place`: a number that stands for a checkpoint directory and the framework that
+ * saves there, the same at all ranks; an arena sees the images of its own place alone. `place_name`: what people call it. 0 on failure. */
+troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, troupe_memory* memory, uint64_t place, const char* place_name,
+                                char* why, size_t why_bytes);
+/* An arena in another process's memory, with 0 for all places, and for pieces of other nodes' images: only for troupe_images, troupe_open_for_mapping and troupe_load_view. */
+troupe_arena* troupe_arena_view(troupe_memory* memory, uint64_t place, char* why, size_t why_bytes);
+/* Those of its memory, which stay its own. */
 void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors);
 void troupe_arena_close(troupe_arena* arena);
+/* Images of other places there, the newest of each: a line for each, with its step and what its place is called between tabs, cut to
+ * `room` with the 0 at its end. */
+int troupe_images_of_others(const troupe_arena* arena, char* lines, size_t room, char* why, size_t why_bytes);
 
 /* Makes memory for images of these storages and so much more, in the background: a first save then is as fast as any. With
  * copy-on-write the storages' own memory is moved to huge pages, where there are some; they may be used, and freed, meanwhile. */

@@ -34,7 +34,7 @@ int troupe_load_view(const troupe_arena* arena, troupe_arena* others, const char
     if (arena != nullptr)
       see_memory(*arena->own, who, view);
     if (others != nullptr)
-      see_parities(*others->own, who, view);
+      see_parities(*others->own, arena != nullptr ? arena->own->place() : 0, who, view);
     if (place != nullptr)
       if (const auto seen = see_place(place, steps, view); !seen)
         return tl::make_unexpected(seen.error());

@@ -207,18 +207,20 @@ TEST_CASE("in memory for others' images the oldest that may go comes first, then
   REQUIRE(put(0, [](const slot_snapshot& i) { return i.step == 77; }) == 0);
   for (std::uint64_t step = 1; step < slots::count(); ++step)
     REQUIRE(put(step, none) == step);
-  CHECK_FALSE(put(8, none));
-  CHECK(put(8, [](const slot_snapshot& i) { return i.step >= 3; }) == 3);
-  CHECK(put(9, [](const slot_snapshot& i) { return i.step >= 3; }) == 4);
+  const auto more = slots::count();
+  CHECK_FALSE(put(more, none));
+  CHECK(put(more, [](const slot_snapshot& i) { return i.step >= 3; }) == 3);
+  CHECK(put(more + 1, [](const slot_snapshot& i) { return i.step >= 3; }) == 4);
   // The newest may go as well, and one that is read may not.
-  CHECK(put(10, [](const slot_snapshot& i) { return i.step == 9; }) == 4);
+  CHECK(put(more + 2, [&](const slot_snapshot& i) { return i.step == more + 1; }) == 4);
   REQUIRE(p.s.hold(0));
-  CHECK_FALSE(put(11, [](const slot_snapshot& i) { return i.step == 0; }));
+  CHECK_FALSE(put(more + 3, [](const slot_snapshot& i) { return i.step == 0; }));
   p.s.release(0);
   const auto begun =
       p.s.begin_where([&p](std::size_t which) { return p.s.snapshot(which).step == 0; });
   REQUIRE(begun == 0);
-  CHECK_FALSE(put(12, [](const slot_snapshot& i) { return i.step == 0; })); // it is being written
+  CHECK_FALSE(
+      put(more + 4, [](const slot_snapshot& i) { return i.step == 0; })); // it is being written
   p.s.writer_died();
-  CHECK(put(12, none) == 0);
+  CHECK(put(more + 4, none) == 0);
 }

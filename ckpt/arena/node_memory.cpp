@@ -11,6 +11,10 @@ namespace troupe::ckpt {
 
 namespace {
 
+/// Launchers that share a control group know nothing of each other: so many of them may decide at
+/// one moment.
+constexpr std::uint64_t ample_for = 4;
+
 constexpr auto most = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
@@ -91,6 +95,10 @@ class view {
   /// Bytes that other ranks have beyond what is planned for them, and give back.
   std::uint64_t surplus(std::size_t but_of) const {
     return over_others(but_of, [](const rank_memory& r) { return less(r.backed, r.planned); });
+  }
+  /// The same of all ranks.
+  std::uint64_t promised_to_all() const {
+    return sum(promised(node_.ranks.size()), promised_to_replicas());
   }
   std::uint64_t promised_to_replicas() const {
     return less(node_.replicas_reserved, node_.replicas_backed);
@@ -185,11 +193,16 @@ memory_answer decide(node_memory& node, std::uint64_t room, const memory_wish& w
   const auto within_plan = covered && sum(me.backed, w.more) <= me.planned;
   a.needed = w.more;
   a.there = may_touch(v, room, w.rank);
+  a.ample = less(room, v.headroom()) / ample_for >= sum(v.promised_to_all(), w.more);
   if (w.more == 0 || within_plan || w.more <= a.there)
     a.verdict = memory_verdict::granted;
   else if (w.may_wait && (v.in_transit(w.rank) > 0 || v.surplus(w.rank) > 0))
     a.verdict = memory_verdict::wait;
   return a;
+}
+
+std::uint64_t headroom_of(const node_memory& node, std::uint64_t room) {
+  return view(node, room).headroom();
 }
 
 std::uint64_t room_for_replicas(const node_memory& node, std::uint64_t room) {

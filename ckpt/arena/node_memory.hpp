@@ -50,6 +50,9 @@ enum class memory_verdict : std::uint8_t { granted, wait, refused };
 struct memory_answer {
   memory_verdict verdict = memory_verdict::refused;
   bool planned = false; ///< a decision for all ranks was made
+  /// There is a multiple of all that was promised here and is not touched yet: another launcher
+  /// that decides at this moment by the same free memory may touch as much.
+  bool ample = false;
   /// What is missing, if it was refused; `kept` says whether for one snapshot of each rank, or for
   /// what this rank touches now.
   std::uint64_t needed = 0, there = 0;
@@ -60,6 +63,9 @@ struct memory_answer {
 /// `room`: how much more memory may be used now. Changes `kept` and what is planned for each rank.
 /// Precondition: the rank has opened its memory and declared a size.
 memory_answer decide(node_memory& node, std::uint64_t room, const memory_wish& wish);
+
+/// What of the node's memory is left to training, of `room` that there is now.
+std::uint64_t headroom_of(const node_memory& node, std::uint64_t room);
 
 /// What may be used for replicas now: what no rank of this node was promised.
 std::uint64_t room_for_replicas(const node_memory& node, std::uint64_t room);

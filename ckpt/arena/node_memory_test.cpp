@@ -213,3 +213,13 @@ TEST_CASE("one line says what is kept") {
         0);
   CHECK(kept_line(2, 2, 0, 0, "") == "memory for 2 snapshots per rank again");
 }
+
+TEST_CASE("memory is ample where another launcher may be granted as much by the same free memory") {
+  node wide(1, 16 * snapshot), narrow(1, 3 * snapshot);
+  for (auto* n : {&wide, &narrow}) {
+    REQUIRE(n->declare(0).verdict == memory_verdict::granted);
+    const auto answer = n->ask(0, snapshot);
+    REQUIRE(answer.verdict == memory_verdict::granted);
+    CHECK(answer.ample == (n == &wide));
+  }
+}

@@ -40,29 +40,16 @@ slot_word unpack(std::uint64_t word) {
   return found;
 }
 
-/// `with` changes a word, or says that it cannot be changed so.
-template<class Change>
-bool slots::change(std::size_t slot, Change&& with) {
-  auto& shared = table_.slots[slot].word;
-  auto seen = shared.load();
-  for (;;) {
-    auto next = unpack(seen);
-    if (!with(next))
-      return false;
-    if (shared.compare_exchange_weak(seen, pack(next)))
-      return true;
-  }
-}
-
 void slots::format() {
   for (auto& s : table_.slots) {
     s.word.store(pack({}));
+    s.place = 0;
+    s.of.rollback_point = 0;
+    s.of.replica_base = 0;
+    s.last_copied = false;
     for (auto& outcome : s.outcomes)
       outcome.sequence = 0;
   }
-  table_.replica_base = 0;
-  table_.rollback_point = 0;
-  table_.last_copied = 0;
   table_.magic.store(slot_table::magic_value);
 }
 
@@ -70,7 +57,7 @@ std::optional<std::size_t> slots::newest() const {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < count(); ++i)
     if (const auto w = word(i);
-        w.state == slot_state::ready && (!found || w.sequence > word(*found).sequence))
+        w.state == slot_state::ready && own(i) && (!found || w.sequence > word(*found).sequence))
       found = i;
   return found;
 }
@@ -85,10 +72,21 @@ std::array<std::size_t, slot_table::slots_max> slots::oldest_first() const {
   return all;
 }
 
-std::vector<std::size_t> slots::by_age() const {
+std::vector<place_id> slots::places() const {
+  std::vector<place_id> found;
+  const auto all = oldest_first();
+  for (auto slot = all.rbegin(); slot != all.rend(); ++slot)
+    if (word(*slot).state == slot_state::ready &&
+        std::find(found.begin(), found.end(), place_of(*slot)) == found.end())
+      found.push_back(place_of(*slot));
+  return found;
+}
+
+std::vector<std::size_t> slots::by_age(whose of) const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < count(); ++i)
-    if (const auto w = word(i); w.state == slot_state::ready && !w.mapped)
+    if (const auto w = word(i);
+        w.state == slot_state::ready && !w.mapped && (of == whose::any || own(i)))
       found.push_back(i);
   std::sort(found.begin(), found.end(),
             [this](std::size_t a, std::size_t b) { return word(a).sequence < word(b).sequence; });
@@ -106,14 +104,37 @@ std::optional<std::size_t> slots::empty(const slot_set& preferred) const {
 /// Not by a word of its own: which snapshot stays changes without its slot's.
 bool slots::stays(std::size_t slot, const slot_word& word) const {
   return word.state == slot_state::ready &&
-         (word.sequence == table_.replica_base.load() || table_.last_copied.load() == slot + 1);
+         (table_.slots[slot].last_copied.load() || at(place_of(slot)).replica_base() == slot);
 }
 
-std::optional<std::size_t> slots::whole_with(std::uint64_t sequence) const {
+std::optional<std::size_t>
+slots::marked(std::atomic<std::uint64_t> slot_table::marks::*which) const {
+  std::optional<std::size_t> found;
   for (std::size_t i = 0; i < count(); ++i)
-    if (word(i).state == slot_state::ready && word(i).sequence == sequence)
-      return i;
-  return std::nullopt;
+    if (const auto w = word(i); w.state == slot_state::ready && own(i) &&
+                                (table_.slots[i].of.*which).load() == w.sequence &&
+                                (!found || w.sequence > word(*found).sequence))
+      found = i;
+  return found;
+}
+
+/// The new mark is set before the old ones are cleared: a process that dies in between leaves two
+/// snapshots that stay, and not none.
+void slots::mark(std::atomic<std::uint64_t> slot_table::marks::*which, std::uint64_t sequence) {
+  for (std::size_t i = 0; i < count() && sequence != 0; ++i)
+    if (own(i) && word(i).sequence == sequence)
+      table_.slots[i].of.*which = sequence;
+  for (std::size_t i = 0; i < count(); ++i)
+    if (own(i) && (table_.slots[i].of.*which).load() != sequence)
+      table_.slots[i].of.*which = 0;
+}
+
+std::optional<std::size_t> slots::rollback_point() const {
+  return marked(&slot_table::marks::rollback_point);
+}
+
+std::optional<std::size_t> slots::replica_base() const {
+  return marked(&slot_table::marks::replica_base);
 }
 
 /// Of those that are not mapped: a mapped one counts nowhere.
@@ -124,7 +145,7 @@ std::size_t slots::most_snapshots(const std::vector<std::size_t>& snapshots) con
 }
 
 bool slots::begin_in(std::size_t slot) {
-  return change(slot, [this, slot](slot_word& w) {
+  const auto begun = change(slot, [this, slot](slot_word& w) {
     if (w.readers != 0 || w.mapped || w.persist_requested || w.copied || stays(slot, w) ||
         w.state == slot_state::writing)
       return false;
@@ -133,10 +154,15 @@ bool slots::begin_in(std::size_t slot) {
     w.sealed = false;
     return true;
   });
+  if (!begun)
+    return false;
+  begun_over_ = table_.slots[slot].place.exchange(place_);
+  table_.slots[slot].last_copied = false;
+  return true;
 }
 
 std::optional<std::size_t> slots::begin(const slot_set& with_memory) {
-  const auto snapshots = by_age();
+  const auto snapshots = by_age(whose::own);
   const auto next = empty(with_memory);
   if (snapshots.size() < snapshots_ && next && begin_in(*next))
     return next;
@@ -151,7 +177,7 @@ std::optional<std::size_t> slots::begin(const slot_set& with_memory) {
 }
 
 std::optional<std::size_t> slots::begin_where(const std::function<bool(std::size_t)>& may_go) {
-  for (const auto oldest : by_age())
+  for (const auto oldest : by_age(whose::any))
     if (may_go(oldest) && begin_in(oldest))
       return oldest;
   const auto next = empty({});
@@ -182,14 +208,14 @@ void slots::abandon(std::size_t slot) {
     return true;
   });
   invariant(done, "a save is given up in a slot that it did not begin");
-  auto its_copies = slot + 1;
-  table_.last_copied.compare_exchange_strong(its_copies, 0);
+  table_.slots[slot].last_copied = false;
 }
 
 void slots::take_back(std::size_t slot) {
-  const auto done = change(slot, [this](slot_word& w) {
+  const auto done = change(slot, [this, slot](slot_word& w) {
     if (w.state != slot_state::writing)
       return false;
+    table_.slots[slot].place = begun_over_;
     w.state = begun_from_.state;
     w.sealed = begun_from_.sealed;
     return true;
@@ -226,7 +252,10 @@ bool slots::request_copies(std::size_t slot, const slot_group& by) {
   // What became of copies of this snapshot that were requested before says nothing of these.
   entry.outcomes[static_cast<std::size_t>(purpose::copies)].sequence = 0;
   entry.group = by;
-  table_.last_copied = slot + 1;
+  entry.last_copied = true;
+  for (std::size_t i = 0; i < count(); ++i)
+    if (i != slot && own(i))
+      table_.slots[i].last_copied = false;
   return change(slot, [](slot_word& w) {
     w.copied = true;
     return w.state != slot_state::empty;
@@ -263,7 +292,7 @@ void slots::finalize(std::size_t slot, std::uint64_t sequence, const known_outco
 }
 
 std::optional<std::size_t> slots::drop_surplus() {
-  const auto snapshots = by_age();
+  const auto snapshots = by_age(whose::own);
   for (std::size_t i = 0; i + snapshots_ < snapshots.size(); ++i) {
     const auto dropped = change(snapshots[i], [this, slot = snapshots[i]](slot_word& w) {
       if (slot == rollback_point() || w.readers != 0 || w.mapped || w.persist_requested ||

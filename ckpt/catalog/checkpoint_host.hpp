@@ -84,7 +84,7 @@ class checkpoint_host {
   virtual void finalize(const persist_request& snapshot, const result<void>& how) = 0;
 
   /// The newest snapshot of every training process here that all ranks have (if that is not known:
-  /// its newest) is requested too, unless it was before.
+  /// its newest), of each place that it saves to, is requested too, unless it was before.
   virtual void request_newest() = 0;
 };
 

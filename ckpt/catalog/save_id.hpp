@@ -18,8 +18,8 @@ namespace troupe::ckpt {
 /// - `made_by` holds the term of a master (runtime/base/generations.hpp). So whatever a later
 ///   master's job saves is newer than what an earlier one's did, also at another node or in another
 ///   directory, and the isolated side of a cut is the older one.
-/// - `number` counts the saves of a generation from 1. 0 is in no save: whatever says it was made
-///   before saves were numbered.
+/// - `number` counts the saves of a generation from 1, above the bits of ckpt/arena/place_id.hpp. 0
+///   is in no save: whatever says it was made before saves were numbered.
 struct save_id {
   generation made_by;
   std::uint64_t number = 0;

@@ -1,5 +1,6 @@
 #include "ckpt/copies/target_core.hpp"
 
+#include "ckpt/arena/place_id.hpp"
 #include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
@@ -28,11 +29,6 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 }
 
 } // namespace
-
-bool target_core::open::may_replace(const slot_snapshot& held) const {
-  const step_of is{held.generation, held.step};
-  return !(is == given) && !(is == whole);
-}
 
 /// A source that was refused may not have heard of it yet, and what it sends until then is about a
 /// snapshot that is gone. Only a new beginning is listened to.
@@ -140,7 +136,8 @@ void target_core::begun(effects& out, connection_id from, messages::CopyBegin::R
                   fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
                               count_of(generation{g->of.generation})));
   if (says.hasWhole())
-    whole_[g->of.local] = {says.getWhole().getGeneration(), says.getWhole().getStep()};
+    note_whole(g->of.local,
+               {says.getWhole().getGeneration(), says.getWhole().getStep(), place_in(g->of.save)});
   // Before any memory is asked for: what is let go here is what the new stripes may need.
   drop_forsaken(out, *g);
   const auto how = g->of.how();
@@ -191,8 +188,9 @@ void target_core::drop_forsaken(effects& out, const incoming& newer) {
     if (!waited_for)
       forsaken[id] = "all that gave to it have gone";
     // An older generation has ended: its ranks save nothing any more. Within one generation only
-    // the source itself can show that it has gone on.
-    else if (s.of.generation < newer.of.generation || awaits(s, newer.rank()))
+    // the source itself can show that it has gone on, in the same place.
+    else if (s.of.generation < newer.of.generation ||
+             (place_in(s.of.save) == place_in(newer.of.save) && awaits(s, newer.rank())))
       forsaken[id] = fmt::format("rank {} gives step {} of generation {} instead", newer.rank(),
                                  newer.of.step, count_of(generation{newer.of.generation}));
   }
@@ -217,7 +215,9 @@ void target_core::join(effects& out, incoming& g, std::uint32_t number, std::uin
     s.of = g.of;
     s.number = number;
     s.row = row;
-    out.push_back(open{id, g.of.local, bytes, {g.of.generation, g.of.step}, whole_[g.of.local]});
+    const auto place = place_in(g.of.save);
+    out.push_back(open{
+        id, g.of.local, bytes, {g.of.generation, g.of.step, place}, whole_at(g.of.local, place)});
   } else if (longest > s.longest) {
     out.push_back(grow{id, bytes});
   }

@@ -39,11 +39,11 @@ class target_core {
   /// Never used twice.
   using stripe_id = std::uint64_t;
 
-  /// A step, by the generation that saved it. All 0: none.
+  /// A step of a place (place_id.hpp), by the generation that saved it. All 0: none.
   struct step_of {
-    std::uint64_t generation = 0, step = 0;
+    std::uint64_t generation = 0, step = 0, place = 0;
     friend bool operator==(const step_of& a, const step_of& b) {
-      return std::tie(a.generation, a.step) == std::tie(b.generation, b.step);
+      return std::tie(a.generation, a.step, a.place) == std::tie(b.generation, b.step, b.place);
     }
   };
   /// Memory for a parity is to be found. Two steps must survive: this one, and the `whole` one that
@@ -53,8 +53,11 @@ class target_core {
     local_rank local = 0;
     std::uint64_t bytes = 0; ///< with what is before the parity
     step_of given, whole;
-    /// Whether that piece may go for it.
+    /// Whether that piece of the same place may go for it.
     bool may_replace(const slot_snapshot& held) const;
+    /// Where there is no room otherwise, pieces of other places go, the oldest first: a script that
+    /// has gone on to its next stage does not say that it needs them no more.
+    bool may_displace(const slot_snapshot& held) const;
   };
   /// It is to be longer. What is there stays; behind the old end nothing was added yet.
   struct grow {
@@ -152,6 +155,8 @@ class target_core {
   void piece_came(effects& out, connection_id from, const messages::msg<messages::CopyPiece>& m);
   void ended(effects& out, connection_id from, std::uint32_t crc32);
 
+  void note_whole(local_rank local, const step_of& named);
+  step_of whole_at(local_rank local, std::uint64_t place) const;
   result<incoming> judged(messages::CopyBegin::Reader says) const;
   result<stripe_id> judged(const incoming& g, piece_reader part) const;
   /// Which of them is not there in full, in words. Asked for at the end alone: until then a source
@@ -173,9 +178,11 @@ class target_core {
   void refuse(effects& out, connection_id who, const std::string& why);
 
   messages::author author_;
-  /// For each local rank, what its sources named last. One whose node was replaced names none until
-  /// copies have succeeded again; what the others rely on may not go for it.
-  std::vector<step_of> whole_;
+  /// The steps that are whole, as sources have named them last, in the order of that: for each
+  /// local rank one of each place, at most as many as it has slots. A source whose node was
+  /// replaced names none until copies have succeeded again; what the others rely on may not go for
+  /// it.
+  std::vector<std::vector<step_of>> whole_;
   /// Never used twice, so that a late answer of the shell (no_memory) cannot hit another stripe.
   stripe_id last_ = 0;
   /// No more than there are slots: what finds none is broken at once. Looked through, as they are

@@ -121,6 +121,38 @@ TEST_CASE("what the others rely on may not go for a source that knows of no whol
   CHECK(whole_of(4, next) == step{1, 8});
 }
 
+TEST_CASE(
+    "what one place's ranks rely on is no other place's, and goes only where there is no room") {
+  play p;
+  auto first = of_four(1);
+  first.save = 1u << place_bits | 77;
+  first.whole_generation = 1;
+  first.whole_step = 9;
+  auto other = of_four(1);
+  other.save = 2u << place_bits | 78;
+  const auto opened = [&p](std::uint64_t who, const beginning& says) {
+    const auto out = p.core.heard(who, say(says));
+    const auto found = std::find_if(out.begin(), out.end(), [](const auto& e) {
+      return std::holds_alternative<target_core::open>(e);
+    });
+    REQUIRE(found != out.end());
+    return std::get<target_core::open>(*found);
+  };
+  const auto of_first = opened(1, first), of_other = opened(2, other);
+  CHECK(of_first.whole == target_core::step_of{1, 9, 77});
+  CHECK(of_other.whole == target_core::step_of{});
+  slot_snapshot held;
+  held.generation = 1;
+  held.step = 3;
+  held.save = 5u << place_bits | 77;
+  CHECK(of_first.may_replace(held));
+  CHECK_FALSE(of_first.may_displace(held));
+  CHECK_FALSE(of_other.may_replace(held));
+  CHECK(of_other.may_displace(held));
+  // A rank that gives a step of another place has not gone on from this one: nothing is dropped.
+  CHECK(p.core.stripes_open() >= 2);
+}
+
 TEST_CASE("what cannot be is refused") {
   struct row {
     const char* why;

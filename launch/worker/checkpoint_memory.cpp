@@ -1,7 +1,5 @@
 #include "launch/worker/checkpoint_memory.hpp"
 
-#include "ckpt/arena/slots.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

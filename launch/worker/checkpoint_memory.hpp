@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/arena/slots.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
@@ -17,15 +18,15 @@ namespace troupe::launch {
 /// of them account for what they use of the node's memory (os::memory_ledger).
 class checkpoint_memory {
  public:
-  /// Local ranks beyond these have none: each takes nine descriptors, and a launcher often may have
-  /// 1,024.
+  /// Local ranks beyond these have none: each takes a descriptor for its table and each of its
+  /// slots, and there are launchers that may have few thousands.
   static constexpr std::uint32_t local_ranks_max = 64;
   static_assert(local_ranks_max <= os::memory_ledger::ranks_max);
 
   /// Of one process of the launcher: the descriptors themselves, and the one more that maps the
   /// table of slots.
   static constexpr std::uint64_t open_files_per_local_rank(bool for_others) {
-    return (for_others ? 2 : 1) * 10;
+    return (for_others ? 2 : 1) * (1 + ckpt::slot_table::slots_max + 1);
   }
 
   /// `for_others`: in a job of several nodes each local rank has as much again, for pieces of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe.checkpoint import Arena
-from troupe.checkpoint.arena import OF_NODE, OF_OTHERS, VARIABLE
+from troupe.checkpoint.memory import OF_NODE, OF_OTHERS, VARIABLE
 
 PATIENCE = 60
 

@@ -97,7 +97,11 @@ def hold(
 
 def view_of(memory: Arena) -> View:
     descriptors = library.Descriptors(*map(os.dup, memory.descriptors))
-    return View(library.call("troupe_arena_view", descriptors))
+    memory = library.call("troupe_memory_view", descriptors)
+    try:
+        return View(library.call("troupe_arena_view", memory, 0))
+    finally:
+        library.load().troupe_memory_close(memory)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from troupe.checkpoint import (
     complete_steps,
 )
 from troupe.checkpoint.files import load_file, placed
+from troupe.checkpoint.memory import PLACE_BITS
 from troupe.checkpoint.ranks import begun_now
 from troupe.checkpoint.retention import kept
 
@@ -343,7 +344,7 @@ def saving(rank: int, place: str, steps: list[list[int]], arguments: dict) -> li
     kept = [checkpointer.save_checkpoint(s, state_of(s + rank), "", MEMORY) for s in steps[0]]
     for step in steps[1 + rank]:  # alone, as if the others had been killed before they came to it
         assert checkpointer._saves
-        checkpointer._saves.keep(checkpointer.me, 100 + step, step, state_of(step + rank), None, False)
+        checkpointer._saves.keep(checkpointer.me, (100 + step) << PLACE_BITS, step, state_of(step + rank), None, False)
     return kept
 
 

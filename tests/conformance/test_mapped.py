@@ -151,7 +151,8 @@ def test_a_forked_child_keeps_what_its_parent_has_dropped(arena):
 LOOKS = """
 import sys
 from troupe.checkpoint import View, library
-with View(library.call("troupe_arena_view", library.Descriptors(*map(int, sys.argv[1:])))) as view:
+memory = library.call("troupe_memory_view", library.Descriptors(*map(int, sys.argv[1:])))
+with View(library.call("troupe_arena_view", memory, 0)) as view:
     loaded = view.load(view.newest())
     print("loaded", flush=True)
     for asked in sys.stdin:

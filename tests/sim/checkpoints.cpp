@@ -291,7 +291,7 @@ std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(generation whic
   if (made->ranks.empty())
     return made;
   made->which = which;
-  made->number = ++saves_[which];
+  made->number = ++saves_[which] << ckpt::place_bits;
   made->step = step;
   if (!options_.replicated)
     made->copies = options_.copies;

@@ -26,9 +26,12 @@ result<void> sim_piece_memory::open(const ckpt::target_core::open& o) {
   const auto piece_in = [&pieces](std::size_t which) {
     return reinterpret_cast<const held_piece*>(pieces[which].data());
   };
-  const auto slot = words.begin_where([&](std::size_t which) {
+  auto slot = words.begin_where([&](std::size_t which) {
     return o.may_replace(words.snapshot(which)) || ckpt::is_given_again(words, which, piece_in);
   });
+  if (!slot)
+    slot =
+        words.begin_where([&](std::size_t which) { return o.may_displace(words.snapshot(which)); });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds nothing that may go",

@@ -18,6 +18,7 @@ struct beginning {
   std::uint32_t source = 1, target = 0;
   std::uint64_t bytes = 10;
   std::uint64_t whole_generation = 0, whole_step = 0;
+  std::uint64_t save = 0; ///< with its place: place_id.hpp
 };
 
 inline messages::any_msg say(const beginning& b) {
@@ -27,6 +28,7 @@ inline messages::any_msg say(const beginning& b) {
                                                 key.setGeneration(b.generation);
                                                 key.setStep(b.step);
                                                 key.setWorldSize(b.world_size);
+                                                key.setSave(b.save);
                                                 out.setLocalRank(b.local_rank);
                                                 out.setParity(b.parity);
                                                 auto ranks = out.initRanks(

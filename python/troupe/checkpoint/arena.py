@@ -19,10 +19,12 @@ import torch
 from . import library
 from .contents import Files, HeldFiles
 from .devices import PATIENCE, Arrival, Devices, Pinning, is_elsewhere, left_of, module_of
-from .files import first_line
-from .image import Destination, Image, Unfinished
+from .files import LINES_BYTES, first_line
+from .image import Destination, Image, Place, Unfinished
 from .kept_skeleton import Skeletons
+from .library import CheckpointError
 from .loadable import refused_at_load
+from .memory import OF_NODE, OF_OTHERS, VARIABLE, own
 from .skeleton import MAIN_MEMORY, Skeleton
 from .stripes import Group
 
@@ -32,12 +34,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("troupe.checkpoint")
 
-# Set by actor-launcher: descriptors of memory.
-VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # of this local rank
-OF_NODE = "TROUPE_CHECKPOINT_MEMORY_OF_NODE"  # of local rank 0, for the others
-OF_OTHERS = "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS"  # in which this node holds pieces for others
-
 PATIENCE_AT_EXIT = 60.0  # seconds, with a device that copies
+
+_pinnings: list[Pinning] = []  # memory may be pinned by one when its arena is closed, while others are open
 
 
 @dataclass
@@ -72,52 +71,27 @@ class _Storages:
         return self.addresses.buffer_info()[0], self.sizes.buffer_info()[0], len(self.sizes)
 
 
-def _inherited(variable: str, missing: str) -> list[int]:
-    """The descriptors that `variable` names; the caller owns them from then on. `missing`: the error text if there are none."""
-    named = os.environ.pop(variable, None)
-    if named is None:
-        raise library.CheckpointError(missing)
-    descriptors = [int(number) for number in named.split(",")]
-    for descriptor in descriptors[
-        :-1
-    ]:  # before any of them is taken for ours; the last is no memory
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/memfd:troupe-ckpt"):
-                continue
-        raise library.CheckpointError(
-            f"{variable} is another process's: {descriptor} is not the memory that it speaks of"
-        )
-    if len(descriptors) != library.Descriptors._length_:
-        raise library.CheckpointError(
-            f"{variable} names {len(descriptors)} descriptors, not {library.Descriptors._length_}: "
-            "actor-launcher and this package are of different releases"
-        )
-    return descriptors
-
-
 class View:
-    """What can be seen of an arena. `View.of_this_node()`: of local rank 0's, for the other local ranks."""
+    """What can be seen of an arena: the images of one place. `View.of_this_node(place)`: of local rank 0's, for the other local ranks."""
 
     def __init__(self, handle: Any):
         self._handle = handle
+        self._process = os.getpid()
 
     @classmethod
-    def of_this_node(cls) -> View:
-        """Raises CheckpointError if `actor-launcher` did not start this process, or it is local rank 0 itself, or called this
-        before."""
-        descriptors = _inherited(
+    def of_this_node(cls, place: Place) -> View:
+        """Raises CheckpointError if `actor-launcher` did not start this process, or it is local rank 0 itself."""
+        memory = own(
             OF_NODE, f"this process does not see memory of local rank 0 ({OF_NODE} is not set)"
         )
-        return cls(library.call("troupe_arena_view", library.Descriptors(*descriptors)))
+        return cls(library.call("troupe_arena_view", memory, place.number))
 
     @classmethod
     def of_others(cls) -> View:
         """Where this node holds pieces of other nodes' images for this local rank (see `plan.view`). Raises CheckpointError if
-        there is no such memory, or nothing was ever held there, or this process called this before."""
-        descriptors = _inherited(
-            OF_OTHERS, f"this node holds nothing for others ({OF_OTHERS} is not set)"
-        )
-        return cls(library.call("troupe_arena_view", library.Descriptors(*descriptors)))
+        there is no such memory, or nothing was ever held there."""
+        memory = own(OF_OTHERS, f"this node holds nothing for others ({OF_OTHERS} is not set)")
+        return cls(library.call("troupe_arena_view", memory, 0))
 
     @property
     def handle(self) -> Any:
@@ -125,8 +99,9 @@ class View:
         return self._handle
 
     def close(self) -> None:
-        """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way."""
-        if self._handle:
+        """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way. In a child that was forked
+        nothing happens: it has none of the threads that copy."""
+        if self._handle and self._process == os.getpid():
             library.load().troupe_arena_close(self._handle)
         self._handle = None
 
@@ -146,6 +121,13 @@ class View:
         """The newest image that is whole."""
         return next(iter(self.found()), None)
 
+    def of_other_places(self) -> list[tuple[int, str]]:
+        """Of each other place that has images there: the newest one's step, and what people call the place."""
+        lines = ctypes.create_string_buffer(LINES_BYTES)
+        library.call("troupe_images_of_others", self._handle, lines, LINES_BYTES)
+        found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
+        return [(int(step), name) for step, name in found]
+
     def load(self, image: Image, *, weights_only: bool = True, map_location: Any = None) -> Any:
         """The state of an image, without a copy: its tensors are the image's memory, which is theirs as long as one of them lives,
         here or in a process forked from this one. Then a save may use it again.
@@ -160,7 +142,7 @@ class View:
                 )
             except pickle.UnpicklingError as error:
                 why = refused_at_load(image.path, error)
-                raise library.CheckpointError(f"step {image.step} cannot be loaded: {why}") from error
+                raise CheckpointError(f"step {image.step} cannot be loaded: {why}") from error
 
     def files(self, image: Image) -> HeldFiles:
         """The files of an image that has several, without a copy. Raises CheckpointError if the image is no more."""
@@ -181,8 +163,8 @@ class Arena(View):
     """Memory for the newest images of this process's state, at least two: a save never overwrites the newest one.
 
     `images`: how many at once, 2 to 4; one, if memory does not suffice for two (see `images`). `threads` copy; 0: as many
-    as this process may run on, at most 8. `left` are the `descriptors` of an arena whose process has ended: its images are
-    this one's then, and so are the descriptors. With `copy_on_write` a save returns as soon as the state's memory is protected,
+    as this process may run on, at most 8. `memory`: what `memory.own` gives, shared with other arenas; else `left` are the
+    `descriptors` of an arena whose process has ended: its images are this one's then, and so are the descriptors. With `copy_on_write` a save returns as soon as the state's memory is protected,
     and it is copied behind that; a write to a part that is not copied yet waits until that part is. Raises
     CheckpointError where the system does not let a process do that. One thread of the program at a time may use an arena.
 
@@ -196,6 +178,8 @@ class Arena(View):
         threads: int = 0,
         *,
         left: Sequence[int] | None = None,
+        memory: Any = None,
+        place: Place = Place(0, ""),  # noqa: B008 (it is frozen)
         copy_on_write: bool = False,
         optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
@@ -204,17 +188,22 @@ class Arena(View):
         self._copy_on_write = copy_on_write
         self._last_file_awaited = False
         self._arrival: Arrival | None = None  # of what devices copy
-        self._pinning: Pinning | None = None
         self._pinning_is_chosen = False
-        super().__init__(
-            library.call(
-                "troupe_arena_open", images, threads, library.Descriptors(*left) if left else None
+        inherited = library.call("troupe_memory_open", library.Descriptors(*left)) if left else None
+        try:
+            super().__init__(
+                library.call(
+                    *("troupe_arena_open", images, threads, memory or inherited),
+                    *(place.number, os.fsencode(place.name)),
+                )
             )
-        )
+        finally:
+            if inherited:
+                library.load().troupe_memory_close(inherited)
         if copy_on_write:
             try:
                 library.call("troupe_arena_copy_on_write", self._handle)
-            except library.CheckpointError:
+            except CheckpointError:
                 super().close()
                 raise
         self._devices = Devices(optimizers)
@@ -226,25 +215,32 @@ class Arena(View):
         images: int = 2,
         threads: int = 0,
         *,
+        place: Place = Place(0, ""),  # noqa: B008
         copy_on_write: bool = False,
         agreed: bool = False,
         optimizers: Sequence[torch.optim.Optimizer] = (),
     ) -> Arena:
-        """The arena that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved there.
+        """An arena in the memory that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved of this
+        place. A process may open any number of them.
 
         `agreed`: this process, too, agrees with others on what it saves (see `agree`); else it does not matter any more what
         an earlier one agreed on.
 
-        It outlives this process and its node supervisor, and is gone with the launcher. Raises CheckpointError if there is
-        none, or if it was opened before.
+        The memory outlives this process and its node supervisor, and is gone with the launcher. Raises CheckpointError if there is
+        none.
         """
-        descriptors = _inherited(
+        memory = own(
             VARIABLE,
             f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
-            "or its local rank is beyond 63, or it has opened that memory before",
+            "or its local rank is beyond 63",
         )
         arena = cls(
-            images, threads, left=descriptors, copy_on_write=copy_on_write, optimizers=optimizers
+            images,
+            threads,
+            memory=memory,
+            place=place,
+            copy_on_write=copy_on_write,
+            optimizers=optimizers,
         )
         if not agreed:
             library.load().troupe_set_rollback_point(arena.handle, 0)
@@ -252,12 +248,14 @@ class Arena(View):
 
     def close(self, within: float = PATIENCE) -> None:
         """As a view's. Raises CheckpointError, and closes nothing, if a device has not copied the last save `within` seconds."""
+        if self._process != os.getpid():
+            return
         if self._arrival:
             self._arrival.wait(within)
         self._devices.close()
         atexit.unregister(self.close)
         super().close()
-        self._pending = self._arrival = self._pinning = None
+        self._pending = self._arrival = None
 
     @property
     def images(self) -> int:
@@ -283,6 +281,7 @@ class Arena(View):
         protecting it takes about a sixth of the time that copying it does. For tensors of devices it also makes the memory
         known to their driver. And the state's structure is remembered: the first save is as one of a structure that has not changed.
         """
+        self._require_own()
         skeleton = self._skeletons.prepare(state)
         storages = _Storages.of(skeleton)
         self._pin_for(storages.elsewhere)
@@ -313,6 +312,7 @@ class Arena(View):
         Raises CheckpointError if there is not enough memory for it, or all images are being read, or a tensor has no data; what
         was saved before is as it was. Raises what `pickled` raises.
         """
+        self._require_own()
         content = state if isinstance(state, Files) else self._skeletons.of(state)
         storages = _Storages.of(content)
         self._without_last_file()
@@ -340,6 +340,12 @@ class Arena(View):
         self._fill(content, places, left.pinned_end)
         self._tell()
         return behind
+
+    def _require_own(self) -> None:
+        if self._process != os.getpid():
+            raise CheckpointError(
+                f"process {self._process} has opened this memory, and this is a child that was forked: it has to open its own"
+            )
 
     def last_file(self, name: str, content: bytes) -> None:
         """The file for which the last save has kept room. Raises CheckpointError, and that save is lost, if it is larger, or its
@@ -371,7 +377,7 @@ class Arena(View):
         atexit.register(self.close, PATIENCE_AT_EXIT)
         if pinning := Pinning.of(device):
             library.call("troupe_arena_pin_by", self._handle, pinning.pin, pinning.unpin)
-            self._pinning = pinning
+            _pinnings.append(pinning)
 
     def _fill(self, content: Skeleton | Files, places: ctypes.Array, pinned_end: int) -> None:
         """Has devices copy to the places that were left."""
@@ -458,6 +464,7 @@ class Arena(View):
 
         Raises CheckpointError as `save` does.
         """
+        self._require_own()
         raw = library.RawImage(step, generation, save, rank, world_size, size)
         memory = ctypes.c_void_p()
         library.call("troupe_begin", self._handle, size, ctypes.byref(raw), ctypes.byref(memory))

@@ -8,19 +8,20 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from ..programs import ProgramNotFound
-from .arena import OF_OTHERS, Arena, View
+from .arena import Arena, View
 from .contents import Files, list_name
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import directory_of, load_file, manifest_of, not_writable, placed
-from .image import DDP, Destination, Image
+from .image import DDP, Destination, Image, Place
 from .library import CheckpointError
 from .loadable import refusal, remedy
 from .loads import FoundFiles, Loads
+from .memory import OF_OTHERS, PLACE_BITS, place_number
 from .private_saver import PrivateSaver
 from .progress import is_checkpoint, tell_first_step
 from .ranks import Agreement, Rank, begun_now, summary
@@ -60,7 +61,7 @@ class Checkpointer(ABC):
 
     framework = DDP
     _made_by = 0  # of a process without a launcher: one run, whatever it opens
-    _saves_begun = 0  # by this process, and by all ranks: with the generation it orders all states (docs/adr/0020)
+    _saves_begun: ClassVar[dict[str, int]] = {}  # at a place, by this process and by all ranks: see `_next_save`
 
     def __init__(
         self,
@@ -126,12 +127,15 @@ class Checkpointer(ABC):
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
         made_by = self.me.generation if self.me.launched else Checkpointer._made_by or begun_now()
-        rows = self._ranks.gather([saves, made_by, Checkpointer._saves_begun])
+        begun = Checkpointer._saves_begun.get(self.place, 0)
+        number = place_number(self.place, self.framework)
+        rows = self._ranks.gather([saves, made_by, begun, number])
         saving = [rank for rank, row in enumerate(rows) if row[0]]
         self.me = self._ranks.me = replace(self.me, generation=max(row[1] for row in rows))
         if not self.me.launched:
             Checkpointer._made_by = self.me.generation
-        Checkpointer._saves_begun = max(row[2] for row in rows)
+        Checkpointer._saves_begun[self.place] = max(row[2] for row in rows)
+        self._identity = Place(rows[0][3], self.place)  # rank 0's: each node may have a directory of its own
         if len(saving) < self.shards:
             raise ValueError(
                 f"global_shard_num is {self.shards}, and of {self.me.world_size} ranks only {len(saving)} save "
@@ -165,16 +169,25 @@ class Checkpointer(ABC):
             self._not_writable = [why]
         if saves and self.me.launched:
             self._arena = Arena.of_this_worker(
-                images, copy_on_write=copy_on_write, agreed=True, optimizers=self._optimizers
+                images,
+                place=self._identity,
+                copy_on_write=copy_on_write,
+                agreed=True,
+                optimizers=self._optimizers,
             )
         elif saves:
-            self._arena = Arena(images, copy_on_write=copy_on_write, optimizers=self._optimizers)
+            self._arena = Arena(
+                images,
+                place=self._identity,
+                copy_on_write=copy_on_write,
+                optimizers=self._optimizers,
+            )
             if self.shard is not None and not self._not_writable:
                 self._saver = PrivateSaver(self._arena)
 
     def _open_view(self, saves: bool, *_: object) -> None:
         if not saves and self.me.launched:
-            self._view = View.of_this_node()
+            self._view = View.of_this_node(self._identity)
         if self.shards > 1 and OF_OTHERS in os.environ:
             try:
                 self._others = View.of_others()
@@ -267,11 +280,12 @@ class Checkpointer(ABC):
         if disk and self._not_writable:
             raise CheckpointError(f"step {step} cannot be saved: {summary(self._not_writable)}")
         self._fresh = False
-        Checkpointer._saves_begun += 1
-        number = Checkpointer._saves_begun
+        number = self._next_save()
         if self._behind:
             self._agree_on_last()
         try:
+            if disk and self._saver:
+                self._saver.require_alive()
             require_valid(step, storage_type)
             if disk and self._speaks_for_node and self.run.begin(self.me.generation, self.resumed_from) and not self.shard:
                 tell_of_others(self.place, self.run.others, bool(self.keep_latest or self.keep_every))
@@ -313,6 +327,15 @@ class Checkpointer(ABC):
         pickled = self._arena.take_unknown() if self._arena else b""
         if pickled and self.shard == 0 and not self._loads_all and (why := refusal(state, pickled)):
             log.warning("step %d is saved, but by itself load_checkpoint() cannot give it back: %s; %s", step, why, remedy())
+
+    def _next_save(self) -> int:
+        """With the generation it orders all states of a place (docs/adr/0020), and it tells them from those of other places."""
+        Checkpointer._saves_begun[self.place] += 1
+        return self._last_save
+
+    @property
+    def _last_save(self) -> int:
+        return Checkpointer._saves_begun[self.place] << PLACE_BITS | self._identity.number % (1 << PLACE_BITS)
 
     def _agree_on_last(self) -> None:
         """The last save was copied behind its call at some rank, and by now that has ended: what all have stays while the next one
@@ -393,6 +416,8 @@ class Checkpointer(ABC):
         try:
             while self._saves:
                 left = max(0.0, until - time.monotonic())
+                if self._saver:
+                    self._saver.require_alive()
                 if self._saves.settled(min(SLICE, left)):
                     break
                 if not left:

@@ -72,6 +72,14 @@ class Destination:
         )
 
 
+@dataclass(frozen=True)
+class Place:
+    """A checkpoint directory and the framework that saves there: whose images are whose."""
+
+    number: int  # the same at all ranks: see memory.place_number
+    name: str  # for people
+
+
 @dataclass
 class Unfinished:
     """Memory for an image that comes from elsewhere."""

@@ -22,8 +22,8 @@ class UnreadableSteps(CheckpointError):
 
 
 Bytes = ctypes.c_ubyte
-SLOTS = 8  # TROUPE_ARENA_SLOTS
-Descriptors = c_int32 * 11  # TROUPE_ARENA_DESCRIPTORS
+SLOTS = 16  # TROUPE_ARENA_SLOTS
+Descriptors = c_int32 * 19  # TROUPE_ARENA_DESCRIPTORS
 MEMBERS = 16  # TROUPE_GROUP_MEMBERS
 LAST_SAVE = 2**64 - 1  # TROUPE_LAST_SAVE
 HELD_BEFORE = 4096  # TROUPE_HELD_BEFORE
@@ -96,8 +96,11 @@ IMAGE, DESTINATION = POINTER(RawImage), POINTER(RawDestination)
 
 # name: (what it returns, its arguments but for the last two, which say where to say why and how much room is there)
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "troupe_arena_open": (c_void_p, [c_uint32, c_uint32, c_void_p]),
-    "troupe_arena_view": (c_void_p, [c_void_p]),
+    "troupe_memory_open": (c_void_p, [c_void_p]),
+    "troupe_memory_view": (c_void_p, [c_void_p]),
+    "troupe_arena_open": (c_void_p, [c_uint32, c_uint32, c_void_p, c_uint64, c_char_p]),
+    "troupe_arena_view": (c_void_p, [c_void_p, c_uint64]),
+    "troupe_images_of_others": (c_int, [c_void_p, c_char_p, c_size_t]),
     "troupe_arena_prepare": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_size_t]),
     "troupe_arena_prepared": (c_int, [c_void_p]),
     "troupe_arena_copy_on_write": (c_int, [c_void_p]),
@@ -146,6 +149,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_set_replica_base": (c_int, [c_void_p, c_uint64]),
 }
 WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
+    "troupe_memory_close": (None, [c_void_p]),
     "troupe_arena_close": (None, [c_void_p]),
     "troupe_arena_descriptors": (None, [c_void_p, c_void_p]),
     "troupe_arena_images": (c_uint32, [c_void_p]),

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from .library import CheckpointError
+from .memory import is_forked, is_of_another_process
 
 log = logging.getLogger("troupe.checkpoint")
 
@@ -37,10 +38,13 @@ class Rank:
 
     @classmethod
     def of_this_process(cls) -> Rank:
-        """From torch.distributed where that is initialised, and the variables that launchers set; else alone.
+        """From torch.distributed where that is initialised, and the variables that launchers set; else alone, as is a program that a
+        worker has started and a child that it has forked: their environment is the worker's, and they are not.
 
         Raises CheckpointError for a job of several ranks whose torch.distributed is not initialised yet.
         """
+        if is_of_another_process():
+            return cls._beside_a_worker()
         rank, world_size = number("RANK", 0), number("WORLD_SIZE", 1)
         if dist.is_available() and dist.is_initialized():
             rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -57,6 +61,14 @@ class Rank:
             number("TROUPE_GENERATION", 0),
             "TROUPE_GENERATION" in os.environ,
         )
+
+
+    @classmethod
+    def _beside_a_worker(cls) -> Rank:
+        log.info("this program was started by a worker of actor-launcher: it saves and loads as one that no launcher has started")
+        if is_forked() or not (dist.is_available() and dist.is_initialized()):
+            return cls()
+        return cls(dist.get_rank(), dist.get_rank(), dist.get_world_size())
 
 
 def number(variable: str, otherwise: int) -> int:

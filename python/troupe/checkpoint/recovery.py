@@ -145,6 +145,7 @@ class Recovery:
                 )  # fmt: skip
             if not self._tell_of_foreign() and told:
                 log.warning("%s: training begins anew, and these were passed over: %s", self.place, summary(told))
+            self._tell_of_other_places()
 
     def _moved(self) -> str:
         """Why what is in memory is of no use."""
@@ -193,6 +194,14 @@ class Recovery:
             log.warning(
                 "%s: training goes on from step %d; what is later there is no complete step: %s", self.place, what.step, summary(told)
             )
+
+    def _tell_of_other_places(self) -> None:
+        """Where a script has several directories that is as it should be, and where it has got another name it is not."""
+        for step, name in self.arena.of_other_places() if self.arena else []:
+            log.info(
+                "%s: training begins anew; step %d in memory is of %s, and is not loaded here",
+                self.place, step, name or "another place",
+            )  # fmt: skip
 
     def _tell_of_foreign(self) -> bool:
         """Other tools' checkpoints are not passed over without a word. Whether there are any."""

@@ -140,14 +140,17 @@ void snapshot_writer::finalize(const persist_request& snapshot, const result<voi
 void snapshot_writer::request_newest() {
   memory_->ask([this] {
     for (local_rank local = 0; local < memory_->local_ranks(); ++local) {
-      auto words = memory_->words(local);
-      if (!words.formatted())
+      const auto all = memory_->words(local);
+      if (!all.formatted())
         continue;
-      // Others may be a step behind what is newest here.
-      const auto rollback_point = words.rollback_point();
-      const auto slot = rollback_point ? rollback_point : words.newest();
-      if (slot && !words.finalized(*slot, words.word(*slot).sequence))
-        words.request_persist(*slot);
+      for (const auto place : all.places()) {
+        auto words = all.at(place);
+        // Others may be a step behind what is newest here.
+        const auto rollback_point = words.rollback_point();
+        const auto slot = rollback_point ? rollback_point : words.newest();
+        if (slot && !words.finalized(*slot, words.word(*slot).sequence))
+          words.request_persist(*slot);
+      }
     }
   });
 }

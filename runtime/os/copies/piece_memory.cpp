@@ -74,9 +74,12 @@ void piece_memory::account(const parity& p) {
 result<void> piece_memory::open(const target_core::open& o) {
   auto words = arenas_.at(o.local).words();
   const auto piece_in = [&](std::size_t which) { return this->piece_in({o.local, which}); };
-  const auto slot = words.begin_where([&](std::size_t which) {
+  auto slot = words.begin_where([&](std::size_t which) {
     return o.may_replace(words.snapshot(which)) || is_given_again(words, which, piece_in);
   });
+  if (!slot)
+    slot =
+        words.begin_where([&](std::size_t which) { return o.may_displace(words.snapshot(which)); });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds {} pieces that may not go",

@@ -23,7 +23,7 @@ std::optional<snapshot_to_copy> to_copy_in(const slots& words, const snapshot_he
   w.by.parity = by.parity;
   w.by.me = by.me;
   w.within = patience_of(by.within_ms);
-  if (const auto base = words.replica_base())
+  if (const auto base = words.at(words.place_of(snapshot.slot)).replica_base())
     w.whole = held_step{generation{words.snapshot(*base).generation}, words.snapshot(*base).step};
   return w;
 }

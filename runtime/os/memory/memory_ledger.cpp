@@ -197,7 +197,11 @@ result<ckpt::memory_answer> memory_ledger::ask(const declaration& d, bool may_wa
   return answer;
 }
 
-result<void> memory_ledger::reserve(const declaration& d) {
+std::uint64_t memory_ledger::stays_free(const memory_room& now) const {
+  return ckpt::headroom_of(read(), now.bytes) / 2;
+}
+
+result<bool> memory_ledger::reserve(const declaration& d) {
   const auto until = std::chrono::steady_clock::now() + limits::memory_wait_within;
   for (;;) {
     const auto seen = in().changed.load();
@@ -207,7 +211,7 @@ result<void> memory_ledger::reserve(const declaration& d) {
     if (!answer)
       return tl::make_unexpected(answer.error());
     if (answer->verdict == ckpt::memory_verdict::granted)
-      return {};
+      return answer->ample;
     if (answer->verdict == ckpt::memory_verdict::wait) {
       wait_while(in().changed, seen, std::max(left, duration::zero()));
       continue;

@@ -49,9 +49,15 @@ class memory_ledger {
   void opened(std::size_t rank, std::uint64_t backed);
   /// Whether `more` may be touched. Waits up to two seconds if that depends on what other ranks do
   /// just now. `refused` says what is needed and what is there.
-  result<void> reserve(const declaration& d);
+  /// True: there is so much that other launchers which share the memory may take as much at this
+  /// moment. False: it may be touched in small steps only, each after a look at what is left.
+  result<bool> reserve(const declaration& d);
   /// What the rank has, and what of that which it may touch now it has not touched yet.
   void account(std::size_t rank, std::uint64_t backed, std::uint64_t in_transit);
+
+  /// What there is by now, and what of that is to stay free.
+  result<memory_room> room() const { return room_(); }
+  std::uint64_t stays_free(const memory_room& now) const;
 
   /// Snapshots that each rank keeps; 0: not decided, or not one fits.
   std::uint32_t kept() const;

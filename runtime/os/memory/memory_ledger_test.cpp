@@ -1,6 +1,7 @@
 #include "runtime/os/memory/memory_ledger.hpp"
 
 #include "ckpt/limits.hpp"
+#include "runtime/os/memory/commit_turn.hpp"
 
 #include <doctest/doctest.h>
 
@@ -168,4 +169,19 @@ TEST_CASE("memory that is no ledger is refused") {
   auto other = shared_memory::create("troupe-test", 4096);
   REQUIRE(other);
   CHECK_FALSE(memory_ledger::open(std::move(*other)));
+}
+
+TEST_CASE("one process at a time has the turn to touch memory, and a dead one has it no more") {
+  const auto tried = [] { return commit_turn::wait("/tmp", 0s) ? 0 : 1; };
+  {
+    const auto turn = commit_turn::wait("/tmp", 10s);
+    REQUIRE(turn);
+    CHECK(in_child([&] { _exit(tried()); }) != 0);
+  }
+  CHECK(in_child([&] {
+          const auto turn = commit_turn::wait("/tmp", 10s);
+          _exit(turn ? 0 : 1); // and is gone
+        }) == 0);
+  CHECK(in_child([&] { _exit(tried()); }) == 0);
+  CHECK_FALSE(commit_turn::wait("/there/is/no/such/folder", 0s));
 }

@@ -49,7 +49,7 @@ std::optional<memory_room> left_by(const fs::path& group, const dialect& d) {
   const auto droppable = value_of(contents_of(group / "memory.stat"), d.droppable).value_or(0);
   const auto needed = *used - std::min(*used, droppable);
   return memory_room{*limit - std::min(*limit, needed),
-                     fmt::format("{} is {} MiB", (group / d.limit).string(), *limit >> 20)};
+                     fmt::format("{} is {} MiB", (group / d.limit).string(), *limit >> 20), group};
 }
 
 /// This process's group by /proc/self/cgroup, whose lines are "number:controllers:path". In a

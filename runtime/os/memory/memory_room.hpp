@@ -12,6 +12,8 @@ namespace troupe::os {
 struct memory_room {
   std::uint64_t bytes = 0;
   std::string bound; ///< in words, with the file that says so
+  /// A folder that all processes under the same bound can open.
+  std::filesystem::path shared = "/";
 };
 
 /// The least of what the machine has available (MemAvailable of /proc/meminfo) and what the control

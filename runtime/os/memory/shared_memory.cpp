@@ -211,4 +211,12 @@ result<void> shared_memory::populate(std::uint64_t bytes, const std::atomic<bool
   return {};
 }
 
+result<bool> shared_memory::make_pages(std::uint64_t from, std::uint64_t bytes) const {
+  const auto begin = std::min(from, bytes_);
+  const std::atomic<bool> never{false};
+  const auto made =
+      make_pages_huge_if_possible(data_ + begin, std::min(bytes, bytes_ - begin), never);
+  return made ? result<bool>(*made) : tl::make_unexpected(refused("filling", bytes).value());
+}
+
 } // namespace troupe::os

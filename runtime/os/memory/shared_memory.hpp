@@ -49,6 +49,8 @@ class shared_memory {
   /// `after_step` is called each time that some more are there.
   result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop,
                         const std::function<void()>& after_step = {}) const;
+  /// The same for a part of it. False: this kernel does not do that.
+  result<bool> make_pages(std::uint64_t from, std::uint64_t bytes) const;
   /// Bytes for which the kernel has given pages, whichever process has touched them.
   std::uint64_t backed() const { return backed(descriptor_); }
   static std::uint64_t backed(int descriptor);

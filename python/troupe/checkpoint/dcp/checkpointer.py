@@ -241,7 +241,7 @@ class DcpCheckpointer(Checkpointer):
             return
         image = self._arena.newest()
         made = [image.generation, image.save, image.step] if image else [0, 0, -1]
-        rows = self._ranks.gather([*made, Checkpointer._saves_begun])
+        rows = self._ranks.gather([*made, self._last_save])
         if image and all(row == [*made, image.save] for row in rows):
             self._saves.agree(image)
             self._behind = False

@@ -184,13 +184,8 @@ class SaveEngine(Checkpointer):
     @classmethod
     def taken(cls, checkpoint_dir: str) -> Self:
         """For a checkpointer. Collective."""
-        if not cls._prepared:
-            return cls(checkpoint_dir)
-        # The trainer may save elsewhere than it said, as in a search for parameters; a process opens its memory once.
-        place = checkpoint_dir if checkpoint_dir in cls._prepared else next(iter(cls._prepared))
-        engine = cls._prepared.pop(place)
-        engine.place = checkpoint_dir
-        return engine
+        # The trainer may save elsewhere than it said, as in a search for parameters.
+        return cls._prepared.pop(checkpoint_dir, None) or cls(checkpoint_dir)
 
     def __init__(self, checkpoint_dir: str | os.PathLike, save_timeout: float = 600):
         world_size = Rank.of_this_process().world_size
