@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Which run a save is of, and which runs training went through before it
-/// ([ADR 24](docs/adr/0024-a-run-has-a-term-at-its-place.md)).
+/// ([ADR 25](docs/adr/0025-a-run-has-a-term-at-its-place.md)).
 ///
 /// Many runs save to one place: a run that goes on where another has ended, one that begins anew
 /// beside it, one that was told the wrong directory. A step's number does not tell them apart, and
