@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ import torch
 from ..programs import ProgramNotFound
 from .arena import Arena, View
 from .contents import Files, list_name
-from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
+from .copies import NONE, Copies, Redundancy, agreed_group
 from .files import directory_of, load_file, manifest_of, not_writable, placed
 from .image import DDP, Destination, Image, Place
 from .library import CheckpointError
@@ -28,6 +27,7 @@ from .ranks import Agreement, Rank, begun_now, summary
 from .retention import DeletionStrategy, StorageType, kept, require_positive
 from .runs import Run, tell_of_others
 from .saves import Names, Saves, objections, require_valid
+from .waiting import settled, wait_for_copies, wait_for_disk
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("troupe.checkpoint")
 
 PATIENCE = 1800.0  # seconds; ranks that are further apart have lost each other
-ROUND = 10.0  # seconds, after which ranks that wait tell each other what they know
-SLICE = 0.5  # seconds, in which a signal is handled
 SHARDS_MAX = 65536
 SAVE_TIMEOUT_MAX = 3600  # seconds; the launcher waits no longer
 
@@ -368,25 +366,7 @@ class Checkpointer(ABC):
         """Waits until the last step that was saved to disk is complete, on all ranks. False, and logged why, if it was not kept,
         or that is not known after `timeout` seconds. Without such a step there is nothing to wait for: True.
         """
-        until = time.monotonic() + timeout
-        while True:
-            done, reason = self._last_settled(min(until, time.monotonic() + ROUND))
-            late = time.monotonic() >= until
-            rows = self._ranks.gather([done, 1 if reason else 0, late])
-            if any(row[1] for row in rows):
-                reasons = self._ranks.spoken(reason)
-                level = self.run.level_of_loss(summary(reasons))
-                log.log(level, "rank %d: the last checkpoint was not kept: %s", self.me.rank, summary(reasons))
-                return False
-            if all(row[0] for row in rows):
-                return True
-            if any(row[2] for row in rows):
-                waiting = ", ".join(str(rank) for rank, row in enumerate(rows) if not row[0])
-                log.error(
-                    "rank %d: after %g s it is not known what became of the last checkpoint of rank %s",
-                    self.me.rank, timeout, waiting,
-                )  # fmt: skip
-                return False
+        return wait_for_disk(self._ranks, self.me.rank, timeout, self._last_settled, self.run.level_of_loss)
 
     def wait_latest_copies(self, timeout: float = 60) -> int | None:
         """Waits until copies of what was saved last are at other nodes, or have failed, at all ranks, or `timeout` seconds have
@@ -395,36 +375,10 @@ class Checkpointer(ABC):
         """
         if self._saves:
             self._saves.hear()
-        until = time.monotonic() + timeout
-        while True:
-            left = max(0.0, until - time.monotonic())
-            state = self._copies.state(min(SLICE, left)) if self._copies else NONE
-            skipped = bool(self._copies and self._copies.skipped)
-            states, late, more = zip(*self._ranks.gather([state, not left, skipped]), strict=True)
-            free = self._copies.agree(states) if self._copies else UNDER_WAY not in states
-            if not any(late) and not free:
-                continue
-            if not any(late) and any(more):
-                if self._copies:
-                    self._copies.want_skipped()
-                continue
-            held = self._copies.held if self._copies else None
-            newest = max(row[0] for row in self._ranks.gather([-1 if held is None else held]))
-            return None if newest < 0 else newest
+        return wait_for_copies(self._ranks, self._copies, timeout)
 
     def _last_settled(self, until: float) -> tuple[bool, str]:
-        try:
-            while self._saves:
-                left = max(0.0, until - time.monotonic())
-                if self._saver:
-                    self._saver.require_alive()
-                if self._saves.settled(min(SLICE, left)):
-                    break
-                if not left:
-                    return False, ""
-        except CheckpointError as error:
-            return False, str(error)
-        return True, ""
+        return settled(self._saves, self._saver, until)
 
     # ---- Loading ----
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..checkpointer import SLICE, Checkpointer
+from ..checkpointer import Checkpointer
 from ..contents import File, Files, Part, list_name
 from ..directories.capture import SMALL, noting_tensors
 from ..directories.checkpointer import PREFIX
@@ -30,6 +30,7 @@ from ..image import Image
 from ..library import SLOTS, CheckpointError
 from ..ranks import Rank, number, tell_backend
 from ..retention import StorageType
+from ..waiting import SLICE
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
