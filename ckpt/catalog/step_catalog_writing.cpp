@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -263,17 +264,22 @@ result<void> step_catalog::check_put(std::uint64_t step, const std::string& dire
                                      const std::string& file, const save_id& by) {
   if (auto looked = look_again(step); !looked)
     return looked;
-  if (const auto* known = find(step)) {
-    if (by < known->begun_by)
-      return begun_by_newer(step, known->begun_by);
+  const auto* known = find(step);
+  const auto newer =
+      known != nullptr && by < known->begun_by ? std::optional(known->begun_by) : std::nullopt;
+  auto answer = [&]() -> result<void> {
+    return newer ? begun_by_newer(step, *newer) : result<void>{};
+  };
+  if (known != nullptr) {
     if (directory != in_place)
-      return {};
-    // It may be there again for the shard of another that was late, without the claim of this one.
+      return answer();
+    // Its claim went with the save that it belongs to, if the step was begun again since: then the
+    // file would be in the way of every later save.
     const auto claims = storage_->list(claim_of(step, file));
     if (!claims)
       return tl::make_unexpected(claims.error());
     if (!claims->empty())
-      return {};
+      return answer();
   }
   if (directory == in_place) {
     if (auto claimed = storage_->replace(claim_of(step, file), ""); !claimed)
@@ -284,6 +290,8 @@ result<void> step_catalog::check_put(std::uint64_t step, const std::string& dire
   if (find(step) == nullptr)
     if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
       return marked;
+  if (newer)
+    return answer();
   return failure(errc::refused, fmt::format("step {} has ended and was removed while '{}' was "
                                             "written",
                                             step, file_in(directory, file)));

@@ -143,7 +143,7 @@ def test_too_few_open_files_are_one_line_with_what_is_needed(launcher: Launcher)
     )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert "1538" in line
+    assert "2450" in line
     assert "1024" in line
 
 

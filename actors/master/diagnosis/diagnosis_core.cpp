@@ -50,10 +50,8 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   auto world = body->getWorld();
   const generation which{world.getGeneration()};
   // The planner's answer of what runs may meet the seal itself, or the end of it.
-  if (which == about_ || which == ended_) {
-    TROUPE_RARE("diagnosis: a world is told that is known");
+  if (which == about_ || which == ended_)
     return out;
-  }
   forget();
   about_ = which;
   const auto size = std::min<std::size_t>(world.getWorldSize(), limits::ranks_diagnosed_max);

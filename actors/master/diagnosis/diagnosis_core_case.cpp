@@ -108,10 +108,8 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   const auto number = again ? case_->told->number : ++last_number_;
   // Each correction costs all nodes a message.
   const auto corrections = again ? case_->told->corrections + 1 : 0;
-  if (corrections > limits::corrections_max) {
-    TROUPE_RARE("diagnosis: a case is corrected no more");
+  if (corrections > limits::corrections_max)
     return;
-  }
   told_verdict told{v, number, now, now, {}, false, corrections};
   if (!v.culprits.empty()) {
     told.phase = ranks_[v.first].phase_now;
@@ -172,7 +170,6 @@ bool diagnosis_core::may_act(instant now, const told_verdict& told) const {
   const auto least = v.works      ? duration(policy_.act_works_least)
                      : v.may_work ? duration(policy_.act_least)
                                   : duration::zero();
-  TROUPE_RARE_IF(v.stood < least, "diagnosis: a rank that may be at work is not ended yet");
   return v.stood >= least;
 }
 

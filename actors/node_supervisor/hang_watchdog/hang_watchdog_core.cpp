@@ -35,10 +35,8 @@ hang_watchdog_core::hang_watchdog_core(node_name node, author a, watch_policy po
 hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<Watched>& m) {
   effects out;
   const auto about = m.envelope().about;
-  if (about < about_) {
-    TROUPE_RARE("hang_watchdog: the agent speaks of a generation that is over");
+  if (about < about_)
     return out;
-  }
   auto body = m.read();
   std::map<std::uint32_t, watched_rank> ranks;
   std::vector<diag::watched_process> processes;

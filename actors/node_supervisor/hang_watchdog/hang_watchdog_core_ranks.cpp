@@ -78,11 +78,9 @@ void hang_watchdog_core::take_state(instant now, watched_rank& r, char state) {
   if (state == 'T') {
     if (r.stopped)
       return;
-    TROUPE_RARE_IF(is_suspect(r), "hang_watchdog: a rank that is suspected is stopped");
     r.stopped = now;
     let_go(r);
   } else if (r.stopped) {
-    TROUPE_RARE("hang_watchdog: a rank that was stopped runs again");
     // Its page does not change by that, and its time begins anew.
     r.stopped.reset();
     r.changed = now;
@@ -139,7 +137,6 @@ void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
   }
   // While it was traced its time did not count.
   if (r.is == standing::traced) {
-    TROUPE_RARE("hang_watchdog: a debugger is detached");
     r.changed = now;
     let_go(r);
     return;
