@@ -102,6 +102,17 @@ TEST_CASE("a shard that takes its place in the moment of its step's removal has 
   }
 }
 
+TEST_CASE("a shard in the place whose step was begun again meanwhile is claimed for that") {
+  two_ranks j;
+  auto catalog = j.opened();
+  REQUIRE(catalog.begin(2, ".", {generation{2}, 1}));
+  const auto refused = error_of(catalog.check_put(2, ".", "b.pt", {generation{1}, 1}));
+  CHECK(refused.what ==
+        "step 2 is not of this save any more: save 1 of generation 2 has begun it again");
+  CHECK(has(j, ".troupe/in_place/2/b.pt"));
+  CHECK(j.opened().find(2)->begun_by == save_id{generation{2}, 1});
+}
+
 TEST_CASE("a shard that comes while its step is being removed keeps the step for the next time") {
   two_ranks j;
   j.keep = {1, 0};

@@ -8,7 +8,7 @@ namespace troupe::actors::testing {
 
 namespace {
 
-std::uint64_t count(duration d) {
+std::uint64_t nanoseconds_of(duration d) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());
 }
@@ -73,9 +73,9 @@ diag::process_look training_model::look(std::uint32_t r) {
   k.beside_cpu += part(looks.beside_cpu);
   k.delayed += part(looks.delayed);
   if (looks.io)
-    k.io += count(since) / 10; // 100 MB/s
+    k.io += nanoseconds_of(since) / 10; // 100 MB/s
   if (looks.beside_io)
-    k.beside_io += count(since) / 100;
+    k.beside_io += nanoseconds_of(since) / 100;
   diag::process_look l;
   l.local_rank = r - nodes_[k.node]->first;
   l.pid = static_cast<std::int32_t>(k.page.pid);
