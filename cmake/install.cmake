@@ -18,13 +18,11 @@ set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../libexec/troupe
 set_target_properties(troupe_worker_library PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 
 install(TARGETS troupe troupe_worker_library troupe_python_library
-  RUNTIME_DEPENDENCY_SET troupe_loads
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION libexec/troupe)
-# What the tags of wheels (manylinux) take for granted.
-install(RUNTIME_DEPENDENCY_SET troupe_loads
-  PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\\+\\+)\\.so" "^ld-linux"
-  LIBRARY DESTINATION libexec/troupe COMPONENT bundle EXCLUDE_FROM_ALL)
+# The build has put them beside the program already (own_libraries.cmake); the training processes' libraries load no others.
+install(DIRECTORY ${PROJECT_BINARY_DIR}/libexec/troupe/ DESTINATION libexec/troupe COMPONENT bundle EXCLUDE_FROM_ALL
+  FILES_MATCHING REGEX "/lib[^/]*[.]so[^/]*$" PATTERN "libtroupe_*" EXCLUDE PATTERN "hooks" EXCLUDE)
 
 # The program knows its options: completion and manual pages are what it prints of them.
 set(troupe_printed)

@@ -14,7 +14,7 @@ file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES "${PROGRAM}"
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
-  # As in install.cmake: a process has one C and one C++ library, and that is not ours.
+  # A process has one C and one C++ library, and that is not ours: tags of wheels (manylinux) take them for granted.
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\\+\\+|asan|tsan|ubsan)\\.so" "^ld-linux")
 file(MAKE_DIRECTORY "${INTO}")
 set(names)
