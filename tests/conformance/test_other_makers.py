@@ -50,7 +50,7 @@ def test_a_run_that_went_on_without_us_is_gone_on_from(tmp_path: Path, capfd: py
     assert complete_steps(str(place)) == [10, 5]
     last, begun = trained(place, 30, ours=True)
     assert begun == 20
-    assert f"training goes on from {place}/checkpoint-20" in capfd.readouterr().err
+    assert f"training goes on from step 20 in {place}/checkpoint-20" in capfd.readouterr().err
     assert complete_steps(str(place)) == [30, 25, 10, 5]
     assert losses(last) == losses(whole)
     assert all(torch.equal(t, weights(whole)[n]) for n, t in weights(last).items())
@@ -86,11 +86,13 @@ class Directory:
     def __init__(self, chance: random.Random, place: Path):
         self.chance, self.place, self.top = chance, place, 0
         self.steps: dict[int, tuple[str, bool]] = {}
+        self.tracked = False  # a tracker names a step of ours
 
     def expected(self) -> int | None:
-        """By Trainer's own rule: the highest number that is whole. None: there are only such as cannot be read."""
+        """By Trainer's own rule: the highest number that is whole. None: there are only such as cannot be read, or a tracker names one
+        that is gone."""
         good = [number for number, (_, whole) in self.steps.items() if whole]
-        return max(good, default=None if any(of == "ours" for of, _ in self.steps.values()) else 0)
+        return max(good, default=None if self.tracked else 0)
 
     def go_on(self) -> None:
         ours = self.chance.random() < 0.6
@@ -100,6 +102,7 @@ class Directory:
         to = newest + 5 * self.chance.randint(1, 2)
         _, begun = trained(self.place, to, ours=ours)
         assert begun == newest, self.steps
+        self.tracked |= ours
         for number in range(begun + 5, to + 1, 5):
             self.steps[number] = ("ours" if ours else "theirs", True)
         names = {int(path.name.split("-")[1]) for path in self.place.glob("checkpoint-*")}

@@ -27,7 +27,7 @@ def contents(directory: Path) -> dict[str, str]:
     found = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
-        if not path.is_file() or name.startswith(".troupe"):
+        if not path.is_file() or Path(name).name.startswith(("troupe-", ".troupe")):
             continue
         if path.suffix == ".pt":
             found[name] = repr(torch.load(path))  # the archive's inner folder has another name

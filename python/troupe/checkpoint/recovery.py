@@ -127,7 +127,9 @@ class Recovery:
             raise CheckpointError(summary(self._no_room))
         lost, told = self._passed_over(None)
         if unreadable := self._unreadable or lost:
-            raise library.UnreadableSteps(f"no step at {self.place} can be read: {summary(unreadable)}")
+            raise library.UnreadableSteps(
+                f"no step at {self.place} can be read: {summary(unreadable)}; bring one back, or begin anew in another directory"
+            )
         moved = self._moved() if self.disk else ""
         if reasons := self.ranks.objections(moved):
             if not any_world:
