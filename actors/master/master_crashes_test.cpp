@@ -215,6 +215,7 @@ TEST_SUITE("master: crashes") {
                                    "RankOwners g2 of 2 nodes"));
     next.says("b", failed("b", 2, {8}).any());
     next.stop_two(2);
+    next.pass(std::chrono::seconds(1)); // a second failure at the start is followed by a pause
     // The third generation, under the second term.
     CHECK(next.hears("a").find("Prepare g4099: a(0,1) of 4 on 2 nodes, restart 2") !=
           std::string::npos);

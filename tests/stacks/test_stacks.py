@@ -162,7 +162,7 @@ def test_sleep(python: str, start: Start, stacks: Stacks) -> None:
     assert main.python[0].line in (7, 8)
     assert [line for _, line in lines_of(main)][1:] == [4, 9]
     assert not main.holds_lock
-    assert "stands still and sleeps" in dump.text
+    assert "it is in one call, which may take long" in dump.text  # a timer may be long, and is no deadlock
     assert any("nanosleep" in f.function or "select" in f.function for f in main.native)
     assert "missing" not in dump.text and dump.code == 0
 
@@ -204,9 +204,10 @@ def test_moving(python: str, start: Start, stacks: Stacks) -> None:
 
 def test_a_loop_beside_a_timer_stands(python: str, start: Start, stacks: Stacks) -> None:
     process = start(python, BUSY_BESIDE_A_TIMER)
-    for _ in range(5):
-        dump = stacks("--samples", 3, "--python-only", process.pid)
-        assert "stands still and uses a processor" in dump.text
+    found = [stacks("--samples", 20, "--python-only", process.pid).text for _ in range(3)]
+    # On a busy machine it may be seen at one place each time: then it may as well be in one call.
+    assert not any("it moves" in text for text in found)
+    assert any("stands still and uses a processor" in text for text in found)
 
 
 def test_a_thread_that_moves_beside_one_that_waits(

@@ -287,7 +287,7 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
     auto words = n.memory[0].words();
     const auto slot = words.begin_where([](std::size_t) { return false; });
     REQUIRE(slot);
-    words.finish(*slot, {7, 1, 10, 100, 0});
+    words.finish(*slot, {7, 1, 0, 10, 100, 0}); // of the same place as the one that comes
   }
   auto snapshot = n.snapshot(1, 8, 10);
   snapshot.whole = held_step{generation{1}, 7};
@@ -295,9 +295,9 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
   const auto answer = n.gives(snapshot, content).get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what ==
-        fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds 8 "
+        fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds {} "
                     "pieces that may not go",
-                    n.address(0)));
+                    n.address(0), slots::count()));
 }
 
 TEST_CASE("a target that goes is named, with its rank and address; the others drop their part") {
