@@ -17,5 +17,9 @@ inline constexpr unsigned place_bits = 24;
 constexpr std::uint64_t place_in(std::uint64_t save_number) {
   return save_number & ((std::uint64_t{1} << place_bits) - 1);
 }
+/// Which save it is, for people. A number without a place (tests, tools) counts by itself.
+constexpr std::uint64_t count_in(std::uint64_t save_number) {
+  return save_number < (std::uint64_t{1} << place_bits) ? save_number : save_number >> place_bits;
+}
 
 } // namespace troupe::ckpt

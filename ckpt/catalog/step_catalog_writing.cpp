@@ -1,3 +1,4 @@
+#include "ckpt/arena/place_id.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
@@ -17,7 +18,7 @@ namespace troupe::ckpt {
 namespace {
 
 std::string in_words(const save_id& id) {
-  return fmt::format("save {} of {}", id.number, in_full(id.made_by));
+  return fmt::format("save {} of {}", count_in(id.number), in_full(id.made_by));
 }
 
 tl::unexpected<error> begun_by_newer(std::uint64_t step, const save_id& newer) {
