@@ -115,7 +115,9 @@ TEST_CASE("what goes for another place goes in this order") {
                                                            {surplus::of_open, a_old},
                                                            {surplus::idle_in_memory, c_last},
                                                            {surplus::open_in_memory, a_last}};
-  for (const auto& [what, slot] : order) {
+  for (const auto& next : order) {
+    const auto what = next.first;
+    const auto slot = next.second;
     CAPTURE(static_cast<int>(what));
     if (what != surplus::of_idle)
       CHECK_FALSE(all.at(d).evict(static_cast<surplus>(static_cast<int>(what) - 1), is_open));

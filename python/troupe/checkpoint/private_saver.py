@@ -68,16 +68,25 @@ class PrivateSaver:
         )
 
     def close(self, within: float) -> None:
-        """Waits until everything that is wanted is written, or for `within` seconds; then it goes on by itself."""
+        """Waits until everything that is wanted is written, or for `within` seconds; then it goes on by itself. One that is
+        killed meanwhile is started again, as before."""
         if self._parent != os.getpid():
             return
-        with contextlib.suppress(CheckpointError, OSError):
-            self.require_alive()  # what was wanted is written before the end
-        let_go(self._process)
-        try:
-            self._process.wait(within)
-        except subprocess.TimeoutExpired:
-            log.warning("troupe saver (pid %d) is still writing", self._process.pid)
+        until = time.monotonic() + within
+        while True:
+            try:
+                self.require_alive()
+            except (CheckpointError, OSError) as why:
+                log.warning("%s; what was saved last is lost with this process", why)
+                return
+            let_go(self._process)
+            try:
+                how = self._process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("troupe saver (pid %d) is still writing", self._process.pid)
+                return
+            if how >= 0:
+                return
 
 
 def let_go_of(saver: weakref.ref[PrivateSaver]) -> None:
