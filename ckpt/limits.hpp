@@ -39,6 +39,9 @@ inline constexpr std::uint64_t memory_headroom_min = 16u << 20, memory_headroom_
 /// a millisecond.
 inline constexpr auto memory_wait_within = 2s;
 inline constexpr auto memory_lock_within = 2s;
+/// How long a save waits until what other directories of its program have is on the disk, where
+/// memory does not suffice for both.
+inline constexpr auto other_places_wait_within = 30s;
 
 // Copies of snapshots at other nodes.
 /// One part of a piece, in a message of its own: the memory of such messages is used again and

@@ -125,4 +125,6 @@ struct GenerationEnded {
 struct Interrupt {
   # launcher → agent: the user wants the job to end. The second one kills.
   signal @0 :Int32;
+  endsJob @1 :Bool;
+  # The launcher runs the job's master, which ends the job at the same signal.
 }

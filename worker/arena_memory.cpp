@@ -1,5 +1,6 @@
 #include "worker/arena_memory.hpp"
 
+#include "ckpt/limits.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/snapshot_memory.hpp"
 #include "worker/slot_mapping.hpp"
@@ -15,10 +16,6 @@
 namespace troupe::ckpt {
 
 namespace {
-
-/// How long a save waits until what other directories of its program have is on the disk, where
-/// memory does not suffice for both.
-constexpr auto other_places_wait_within = 30s;
 
 slot_table& table_in(const os::shared_memory& memory) {
   return *reinterpret_cast<slot_table*>(memory.data());
@@ -168,7 +165,7 @@ bool arena_memory::evict(const slots& by, surplus at_most) {
 /// Memory suffices for one place at a time. What is being written to a disk goes when it is there.
 void arena_memory::make_all_room(const slots& by, std::unique_lock<std::mutex>& lock) {
   auto words = by;
-  const auto until = std::chrono::steady_clock::now() + other_places_wait_within;
+  const auto until = std::chrono::steady_clock::now() + limits::other_places_wait_within;
   for (;;) {
     const auto seen = words.outcomes_told().load();
     while (evict(by, surplus::open_in_memory)) {

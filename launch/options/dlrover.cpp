@@ -34,8 +34,8 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
        flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
        {{"--save_at_breakpoint"},
         "",
-        "When workers fail or are stopped, what they have in memory (troupe.checkpoint) is written "
-        "out as well",
+        "Whenever workers fail or are stopped, and not only when the job ends by that, the newest "
+        "step in memory (troupe.checkpoint) is written out as well",
         into(policy.save_at_breakpoint)},
        among({"nvidia.com/gpu", "ascend-npu", "mthreads.com/gpu", "metax-tech.com/gpu"},
              {{"--accelerator"}, "NAME", "Only nvidia.com/gpu", into(w.accelerator)}),

@@ -29,7 +29,7 @@ struct job_policy {
   /// Nothing: the known ones.
   std::optional<std::vector<std::int32_t>> hardware_exit_codes;
   std::optional<std::vector<std::string>> hardware_words;
-  /// Of a node: what its workers have in memory is written out when they fail or are stopped.
+  /// Of a node: what its workers have in memory is written out whenever they fail or are stopped.
   bool save_at_breakpoint = false;
   /// A larger world that does less than a smaller one did is undone.
   bool undo_worse_scaling = false;

@@ -34,9 +34,11 @@ node_run::~node_run() {
   shutdown();
 }
 
-void node_run::interrupt(int signal) {
-  sup::post(at_.agent, messages::local<messages::Interrupt>(
-                           "launcher", [signal](auto b) { b.setSignal(signal); }));
+void node_run::interrupt(int signal, bool ends_job) {
+  sup::post(at_.agent, messages::local<messages::Interrupt>("launcher", [&](auto b) {
+              b.setSignal(signal);
+              b.setEndsJob(ends_job);
+            }));
 }
 
 void node_run::pass_on(int signal) {

@@ -28,7 +28,8 @@ class node_run {
   bool gave_up() const { return shared_->gave_up; }
 
   /// Passes the user's signal on to the workers and leaves the job; from any thread.
-  void interrupt(int signal);
+  /// `ends_job`: the master that this launcher runs ends the job as well.
+  void interrupt(int signal, bool ends_job);
 
   /// Passes it on to the workers, and nothing else; from any thread.
   void pass_on(int signal);

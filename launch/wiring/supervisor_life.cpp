@@ -317,7 +317,7 @@ class life {
     if (std::find(ending.begin(), ending.end(), number) == ending.end())
       return node.pass_on(number);
     metrics_.let_go();
-    node.interrupt(number);
+    node.interrupt(number, master != nullptr);
     if (master)
       master->interrupt(fmt::format("the launcher of node {} received {}", facts_.node,
                                     ports::to_string(ports::exit_status{true, number})));

@@ -87,7 +87,9 @@ struct agent_story {
   }
 
   // The user.
-  std::string is_interrupted(int signal = SIGINT) { return told(core.interrupted(now, signal)); }
+  std::string is_interrupted(int signal = SIGINT, bool ends_job = false) {
+    return told(core.interrupted(now, signal, ends_job));
+  }
   std::string hears_signal(int signal) { return told(core.passed_on(now, signal)); }
   std::string gives_up() { return told(core.abandon(now, "no master")); }
 

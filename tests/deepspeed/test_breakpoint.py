@@ -60,7 +60,7 @@ def files(step: Path) -> set[str]:
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_killed_beyond_its_restarts_the_newest_step_is_deepspeeds_on_the_disk(start: Start, tmp_path: Path, stage: int) -> None:
     place, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
-    run = job(start, place, stage, "config", procs=2, restarts=0, options=["--save_at_breakpoint"])
+    run = job(start, place, stage, "config", procs=2, restarts=0)
     until(lambda: len(notes(place, "config", 0)) > 3, WITHIN, "some steps")
     time.sleep(random.uniform(0, 1.5))
     assert not list((place / "checkpoints").glob("global_step*")), "memory alone"

@@ -182,10 +182,10 @@ def said(place: Path, name: str, run: Run, generation: int) -> list[dict]:
 
 
 @pytest.mark.parametrize("framework", but("lightning"))
-def test_the_last_step_in_memory_is_written_at_a_breakpoint_and_read_without_us(
+def test_the_last_step_in_memory_is_written_when_restarts_are_used_up_and_read_without_us(
     start: Start, tmp_path: Path, framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = job(start, tmp_path, framework, procs=2, restarts=0, options=["--save_at_breakpoint"])
+    run = job(start, tmp_path, framework, procs=2, restarts=0)
     rows = said(tmp_path, "kept", run, 1)
     place = tmp_path / "c"
     assert not [path for path in place.iterdir() if not path.name.startswith(".")], "a step is on the disk already"

@@ -155,8 +155,8 @@ def test_a_lost_node_s_files_come_from_the_other_node(start: Start, tmp_path: Pa
     finish(tmp_path, run)
 
 
-def test_the_last_step_in_memory_is_written_at_a_breakpoint(start: Start, tmp_path: Path) -> None:
-    run = job(start, tmp_path, {"without": 0}, procs=3, options=["--save_at_breakpoint"])
+def test_the_last_step_in_memory_is_written_when_the_user_ends_the_job(start: Start, tmp_path: Path) -> None:
+    run = job(start, tmp_path, {"without": 0}, procs=3)
     assert said(tmp_path, "saved", 3, run) == [3, 3, 3]
     assert not (tmp_path / "checkpoints/3").exists()
     run.launchers[0].send_signal(signal.SIGINT)

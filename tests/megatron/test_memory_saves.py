@@ -55,7 +55,7 @@ HOWS = pytest.mark.parametrize("how", [("torch", "2", "false"), ("torch_dist", "
 
 @HOWS
 def test_the_last_step_in_memory_is_megatrons_to_read_when_no_restart_is_left(start: Start, tmp_path: Path, how: How) -> None:
-    run = job(start, "train", tmp_path, how, STEPS, procs=2, restarts=1, options=["--save_at_breakpoint"])
+    run = job(start, "train", tmp_path, how, STEPS, procs=2, restarts=1)
     checkpoints = tmp_path / "checkpoints"
     first = saved(run, tmp_path)
     assert [one["step"] for one in first] == [STEPS, STEPS]

@@ -305,7 +305,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
         generation_ended(self, m.envelope().about);
       },
       [self](const msg<messages::Interrupt>& m) {
-        perform(self, self->state->core.interrupted(sup::now(self), m.read()->getSignal()));
+        auto said = m.read();
+        perform(self, self->state->core.interrupted(sup::now(self), said->getSignal(),
+                                                    said->getEndsJob()));
       },
       [self](const msg<messages::WorkerSignal>& m) {
         perform(self, self->state->core.passed_on(sup::now(self), m.read()->getNumber()));

@@ -77,7 +77,7 @@ TEST_SUITE("agent_core: what a successor finds") {
       effects = s.core.worker_ended(s.now, worker_ended(3, 0, {exited(1), {}, {}}));
     }
     SUBCASE("the user") {
-      effects = s.core.interrupted(s.now, SIGINT);
+      effects = s.core.interrupted(s.now, SIGINT, false);
     }
     const memory kept(effects);
     CHECK(kept.place < first<agent_core::stop_generation>(effects));

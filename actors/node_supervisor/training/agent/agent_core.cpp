@@ -150,7 +150,13 @@ agent_core::effects agent_core::stand_by(instant, const msg<StandBy>& m) {
 agent_core::effects agent_core::conclude(instant now, const msg<Conclude>& m) {
   effects out;
   auto verdict = m.read();
+  // The memory ends with the job: what is there alone is the user's last work, and goes to the
+  // disk.
+  saves_newest_ = !verdict->getSuccess();
   if (outcome_) {
+    TROUPE_RARE_IF(phase_ == phase::saving, "agent: the job fails while a node saves and leaves");
+    if (saves_newest_ && phase_ == phase::saving)
+      out.push_back(save_newest{});
     cut_parting_short(out, verdict->getReason().cStr());
     return checked(std::move(out));
   }

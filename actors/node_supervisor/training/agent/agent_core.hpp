@@ -33,7 +33,8 @@ struct agent_options {
   bool hosts_store = true;
   /// Where the store must be; 0: anywhere.
   std::uint16_t store_port = 0;
-  /// What is in memory of a generation that failed or is stopped is written out as well.
+  /// What is in memory of a generation that failed or is stopped is written out each time, and not
+  /// only when the job ends by that.
   bool save_at_breakpoint = false;
   /// By which one worker is told that all of them are to save and end.
   int end_signal = SIGUSR1;
@@ -167,7 +168,7 @@ class agent_core {
     duration after{};
     duration within = limits::drain_within;
   };
-  /// The newest snapshot of each process is wanted as well.
+  /// The newest snapshot of each process is wanted as well, unless it is on the disk.
   struct save_newest {};
   /// For the master; lost if there is no link, and then told by state() in the next hello.
   struct report {
@@ -246,7 +247,8 @@ class agent_core {
   // From the launcher.
   /// The user's signal: passed on to every worker group, then this node leaves the job. A second
   /// one does not wait.
-  effects interrupted(instant now, int signal);
+  /// `ends_job`: for the others, too.
+  effects interrupted(instant now, int signal, bool ends_job);
   /// A signal of the user's that is for the workers only; it means nothing while none run.
   effects passed_on(instant now, int signal);
   /// The job cannot go on for this node (refused, no master).
@@ -377,7 +379,8 @@ class agent_core {
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
   unsigned drain_tries_ = 0;
-  bool saves_last_ = false; ///< before it is over
+  bool saves_last_ = false;   ///< before it is over
+  bool saves_newest_ = false; ///< then also what nobody has asked for: no worker goes on from it
   /// Nothing clears it: there is no way back into the job.
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;

@@ -42,7 +42,7 @@ agent_core::effects agent_core::checked(effects out) const {
 /// nothing and adopts nothing that is on its way out.
 void agent_core::become_draining(effects& out, instant now, const std::string& reason, int signal,
                                  duration within) {
-  // After a failure become_failed() has asked for them already.
+  // After a failure become_failed() has asked for it already.
   if (options_.save_at_breakpoint && phase_ == phase::running)
     out.push_back(save_newest{});
   phase_.become(phase::draining);
@@ -155,10 +155,11 @@ void agent_core::become_failed(effects& out, instant now) {
 void agent_core::become_gone(effects& out, instant now) {
   if (outcome_->signal != 0)
     await_patiently(now, limits::last_saves_within);
-  if (saves_last_ && started_ != generation{})
-    become_saving(out, limits::last_saves_within);
-  else
-    become_over(out, now);
+  if (!saves_last_ || started_ == generation{})
+    return become_over(out, now);
+  if (saves_newest_)
+    out.push_back(save_newest{});
+  become_saving(out, limits::last_saves_within);
 }
 
 /// Goodbye comes first: node_over ends the launcher, and with it the link. The outcome carries all

@@ -34,7 +34,7 @@ std::string in_whole_seconds(duration d) {
 
 /// The first signal asks for an end in order: the workers have their time, and what they saved
 /// reaches the disk. Each further one takes away what is still waited for.
-agent_core::effects agent_core::interrupted(instant now, int signal) {
+agent_core::effects agent_core::interrupted(instant now, int signal, bool ends_job) {
   effects out;
   if (phase_ == phase::over)
     return checked(std::move(out));
@@ -61,6 +61,7 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
   }
   // A wish to end is no wish to lose the last checkpoint.
   saves_last_ = true;
+  saves_newest_ = ends_job;
   const bool parts = may_part(signal);
   const auto within = options_.stop_within + (parts ? *options_.leave_within : duration{});
   out.push_back(note{

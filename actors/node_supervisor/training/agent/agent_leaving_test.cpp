@@ -170,7 +170,7 @@ TEST_SUITE("agent_core: leaving") {
     agent_story s;
     s.runs(1);
     CHECK_FALSE(s.core.next_wakeup());
-    CHECK(notes(s.core.interrupted(s.now, SIGINT)) ==
+    CHECK(notes(s.core.interrupted(s.now, SIGINT, false)) ==
           "signal 2 (SIGINT): the job ends. Workers have 30 s to end; a second Ctrl-C kills them "
           "now");
     CHECK(notes(s.core.tick(s.now + 4s)) == "");
@@ -181,7 +181,7 @@ TEST_SUITE("agent_core: leaving") {
     s.now = *s.core.next_wakeup();
     CHECK(notes(s.core.tick(s.now)) ==
           "rank 1 has not ended; 20 s more at most, or now by a second Ctrl-C");
-    CHECK(notes(s.core.interrupted(s.now, SIGINT)) == "signal 2 (SIGINT): killing the workers");
+    CHECK(notes(s.core.interrupted(s.now, SIGINT, false)) == "signal 2 (SIGINT): killing the workers");
     CHECK_FALSE(s.core.next_wakeup());
   }
 
@@ -200,7 +200,7 @@ TEST_SUITE("agent_core: leaving") {
 
   TEST_CASE("where no worker runs there is nothing to wait for") {
     agent_story s;
-    CHECK(notes(s.core.interrupted(s.now, SIGTERM)) ==
+    CHECK(notes(s.core.interrupted(s.now, SIGTERM, false)) ==
           "signal 15 (SIGTERM): the job ends. No worker runs here");
     CHECK_FALSE(s.core.next_wakeup());
   }
@@ -344,7 +344,7 @@ TEST_SUITE("agent_core: saving") {
     s.concludes(false);
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
-    CHECK(s.is_swept() == lines("close_store", "drain g1"));
+    CHECK(s.is_swept() == lines("close_store", "save_newest", "drain g1"));
     CHECK(s.is_drained(1, error{errc::unavailable, "no answer"}) == by_failure);
 
     agent_story hurried;
@@ -365,6 +365,44 @@ TEST_SUITE("agent_core: saving") {
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
     CHECK(s.is_swept().find("node_over failure") != std::string::npos);
+  }
+
+  TEST_CASE("what is in memory alone is written when the job ends, as nothing goes on from it") {
+    const auto leaves = [](agent_story& s, int with) {
+      s.ends(1, 0, killed_by(with));
+      s.ends(1, 1, killed_by(with));
+      return s.is_swept();
+    };
+    const auto newest = lines("close_store", "save_newest", "drain g1");
+    const auto wanted_alone = lines("close_store", "drain g1");
+    agent_story user;
+    user.saves_at_once = false;
+    user.runs(1);
+    CHECK(user.is_interrupted(SIGINT, true) == "stop g1: signal 2 within 30.0 s");
+    CHECK(leaves(user, SIGINT) == newest);
+
+    // The others train on, from what they have.
+    agent_story alone;
+    alone.saves_at_once = false;
+    alone.runs(1);
+    alone.is_interrupted(SIGTERM);
+    CHECK(leaves(alone, SIGTERM) == wanted_alone);
+    // Until the job ends meanwhile.
+    CHECK(alone.concludes(false) == "save_newest");
+    CHECK(alone.is_drained(1).find("node_over failure") != std::string::npos);
+
+    agent_story first;
+    first.saves_at_once = false;
+    first.runs(1);
+    first.is_interrupted(SIGTERM);
+    CHECK(first.concludes(false) == "");
+    CHECK(leaves(first, SIGTERM) == newest);
+
+    // A failure that the job survives.
+    agent_story again;
+    again.runs(1);
+    CHECK(again.ends(1, 0, exited(1)).find("save_newest") == std::string::npos);
+    CHECK(again.stops(1).find("save_newest") == std::string::npos);
   }
 
   TEST_CASE("at a breakpoint what is in memory is wanted once, before the processes end") {
