@@ -35,7 +35,7 @@ node_run::~node_run() {
 }
 
 void node_run::interrupt(int signal, bool ends_job) {
-  sup::post(at_.agent, messages::local<messages::Interrupt>("launcher", [&](auto b) {
+  sup::post(at_.agent, messages::local<messages::Interrupt>("launcher", [signal, ends_job](auto b) {
               b.setSignal(signal);
               b.setEndsJob(ends_job);
             }));

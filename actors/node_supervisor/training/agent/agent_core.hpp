@@ -380,7 +380,7 @@ class agent_core {
   bool store_open_ = false;
   unsigned drain_tries_ = 0;
   bool saves_last_ = false;   ///< before it is over
-  bool saves_newest_ = false; ///< then also what nobody has asked for: no worker goes on from it
+  bool saves_newest_ = false; ///< then also what is in memory alone: no worker goes on from it
   /// Nothing clears it: there is no way back into the job.
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;

@@ -181,7 +181,8 @@ TEST_SUITE("agent_core: leaving") {
     s.now = *s.core.next_wakeup();
     CHECK(notes(s.core.tick(s.now)) ==
           "rank 1 has not ended; 20 s more at most, or now by a second Ctrl-C");
-    CHECK(notes(s.core.interrupted(s.now, SIGINT, false)) == "signal 2 (SIGINT): killing the workers");
+    CHECK(notes(s.core.interrupted(s.now, SIGINT, false)) ==
+          "signal 2 (SIGINT): killing the workers");
     CHECK_FALSE(s.core.next_wakeup());
   }
 
