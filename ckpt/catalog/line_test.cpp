@@ -28,7 +28,7 @@ generation of_term(std::uint64_t which, std::uint64_t count = 1) {
 class life {
  public:
   life(memory_place& place, std::string run, generation made_by)
-      : place_(place), storage_(place), who_{std::move(run), made_by}, node_(place) {}
+      : storage_(place), who_{std::move(run), made_by}, node_(place) {}
 
   result<generation> open() {
     auto as = saves_as(storage_, who_);
@@ -61,7 +61,6 @@ class life {
   save_id last() const { return {as_, saves_}; }
 
  private:
-  memory_place& place_;
   memory_storage storage_;
   run_at_start who_;
   node node_;
