@@ -144,7 +144,7 @@ class OfTrainer(Kind):
         memory = self.storage is StorageType.MEMORY
         how = {"save_strategy": "no"} if memory else {"save_steps": 1}
         made = flash(trainer(self.place, steps, callbacks=list(callbacks), **how), memory_steps=int(memory))
-        made.train(resume_from_checkpoint=any(self.place.glob("checkpoint-*")))
+        made.train(resume_from_checkpoint=True)  # which may be the beginning
 
     def save(self, step: int) -> None:
         self.trained(step)
