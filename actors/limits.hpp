@@ -177,6 +177,8 @@ inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
 inline constexpr auto drain_within = 4 * save_within_max + 3 * commit_within;
 /// A node that leaves a job which was ended or has failed waits so long for its last saves.
 inline constexpr auto last_saves_within = 120s;
+/// Before the user is told that they are waited for.
+inline constexpr auto last_saves_told_after = 2s;
 /// After a crash of the saver the agent that waits for them asks again.
 inline constexpr auto drain_again_after = 200ms;
 inline constexpr unsigned drain_tries_max = 10;

@@ -242,7 +242,7 @@ TEST_CASE("what may not be begun or committed") {
   CHECK(refused(20, "other") == "step 20 is in '20' already, not in 'other'");
   CHECK(j.begin(catalog, 200)); // no part of "20"
 
-  CHECK(error_of(j.commit(catalog, j.put(50))).what == "step 50 was never begun here");
+  CHECK(error_of(j.commit(catalog, j.put(50))).what == "step 50 has ended and was removed");
   manifest empty;
   empty.step = 200;
   CHECK(error_of(j.commit(catalog, empty)).what ==

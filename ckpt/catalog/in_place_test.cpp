@@ -205,7 +205,7 @@ TEST_CASE("in place: directories and files do not get into each other") {
   CHECK(catalog.claim(3, "a/b").error().what ==
         "'a/b' does not lie directly in the place of its step");
   CHECK(catalog.claim(3, "..").error().code == errc::invalid);
-  CHECK(catalog.claim(9, "a").error().what == "step 9 was never begun here");
+  CHECK(catalog.claim(9, "a").error().what == "step 9 has ended and was removed");
   CHECK(catalog.claim(2, "latest")); // in a directory of its own
   CHECK(j.place.files.count(".troupe/in_place/2/latest") == 0);
 }

@@ -47,6 +47,11 @@ result<void> look_for_retention(step_catalog& known, const retain_order& order) 
 
 } // namespace
 
+void steps_saved_again::ended_before(const save_id& open_from) {
+  for (auto at = saves_.begin(); at != saves_.end();)
+    at = at->second < open_from ? saves_.erase(at) : std::next(at);
+}
+
 /// Opened when it is needed first, and again after an error: what is there may have changed.
 result<step_catalog*> place_writer::catalog(framework whose) {
   if (catalog_)
@@ -67,6 +72,7 @@ result<step_catalog*> place_writer::catalog(framework whose) {
 /// is begun once more.
 result<ports::receipt> place_writer::write(const persist_request& snapshot, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
+  saved_->alone([&] { saved_->begins(snapshot.step, snapshot.id()); });
   auto written = write_once(snapshot, bytes, stop);
   if (!written && written.error().code == errc::refused && lost_its_marker(snapshot))
     return write_once(snapshot, bytes, stop);
@@ -173,7 +179,12 @@ void place_writer::retain(const retain_order& order) {
       known ? look_for_retention(**known, order) : tl::make_unexpected(known.error());
   if (!looked)
     return warnings_.push_back("earlier steps are not removed: " + looked.error().what);
-  const auto done = (*known)->retain(order.to.keep, order.now, order.by);
+  retained done;
+  saved_->alone([&] {
+    saved_->ended_before(order.now.open_from);
+    done = (*known)->retain(order.to.keep, order.now, order.by,
+                            [this](std::uint64_t step) { return saved_->holds(step); });
+  });
   if (done.not_removed)
     warnings_.push_back("an earlier step could not be removed: " + done.not_removed->what);
 }

@@ -219,7 +219,7 @@ TEST_CASE("a step that is being written stays until its save has ended") {
   }
   SUBCASE("and goes then; a commit that comes after that completes nothing") {
     CHECK(catalog.retain({1, 0}, {j.last, j.last}).removed == numbers{10});
-    CHECK(error_of(j.commit(catalog, slow)).what == "step 10 was never begun here");
+    CHECK(error_of(j.commit(catalog, slow)).what == "step 10 has ended and was removed");
     CHECK(j.files().find("10/") == std::string::npos);
   }
 }

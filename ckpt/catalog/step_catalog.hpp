@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -142,8 +143,10 @@ class step_catalog {
   /// Removes what need not be kept, once it is on record that all nodes have the committed save
   /// (ckpt/catalog/confirmed_saves.hpp). Each step is looked at again before, and only those of the
   /// line of the run that saves count and go. `by`: a generation of that run; without one, that of
-  /// the committed save, or of the first that is open.
-  retained retain(retention keep, const retention_point& now, generation by = {});
+  /// the committed save, or of the first that is open. `stays`: steps that do not go.
+  retained retain(
+      retention keep, const retention_point& now, generation by = {},
+      const std::function<bool(std::uint64_t)>& stays = [](std::uint64_t) { return false; });
 
   /// Reads a step again that another committer may have begun, completed or removed meanwhile.
   result<void> look_again(std::uint64_t step);

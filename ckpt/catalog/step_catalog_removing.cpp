@@ -9,7 +9,8 @@
 // step_catalog_writing.cpp.
 namespace troupe::ckpt {
 
-retained step_catalog::retain(retention keep, const retention_point& now, generation by) {
+retained step_catalog::retain(retention keep, const retention_point& now, generation by,
+                              const std::function<bool(std::uint64_t)>& stays) {
   retained done;
   if (by == generation{})
     by = now.committed ? now.committed->made_by : now.open_from.made_by;
@@ -28,8 +29,13 @@ retained step_catalog::retain(retention keep, const retention_point& now, genera
     confirmed = std::move(*known);
   }
   // One that has changed since it was seen may have to go all the same.
-  if (remove_all(removable(seen(confirmed, *of_line), keep, now), done))
-    remove_all(removable(seen(confirmed, *of_line), keep, now), done);
+  const auto going = [&] {
+    auto steps = removable(seen(confirmed, *of_line), keep, now);
+    steps.erase(std::remove_if(steps.begin(), steps.end(), stays), steps.end());
+    return steps;
+  };
+  if (remove_all(going(), done))
+    remove_all(going(), done);
   if (now.committed && !done.not_removed)
     if (auto forgotten = forget_removed(std::move(confirmed), *now.committed); !forgotten)
       done.not_removed = std::move(forgotten.error());

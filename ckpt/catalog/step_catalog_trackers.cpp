@@ -30,11 +30,12 @@ result<void> step_catalog::point(framework whose) {
 }
 
 result<void> step_catalog::point_at(const found_step& named, framework whose) {
-  // Its writer may have ended before it was durable, and it must be before a tracker names it.
+  // Its writer may have ended before it was durable, and it must be before a tracker names it. What
+  // may not be written was not written here: it is read-only, or behind a link.
   if (found_newest_ == named.step)
     if (auto again =
             storage_->replace(manifest_of_step(named.step, named.directory), to_text(named.says));
-        !again)
+        !again && again.error().code != errc::refused)
       return again;
   for (const auto& one : trackers_of(whose, named.step, named.directory)) {
     const auto may = may_point(one, named);

@@ -27,6 +27,11 @@ tl::unexpected<error> begun_by_newer(std::uint64_t step, const save_id& newer) {
                                             step, in_words(newer)));
 }
 
+/// Of a step that this writer, or another of its save, has begun.
+tl::unexpected<error> removed(std::uint64_t step) {
+  return failure(errc::refused, fmt::format("step {} has ended and was removed", step));
+}
+
 /// Without its directory nothing can be done about a step.
 tl::unexpected<error> damaged_marker(const found_step& known) {
   return failure(errc::refused,
@@ -221,7 +226,7 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
 result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
   const auto* known = find(step);
   if (known == nullptr)
-    return failure(errc::invalid, fmt::format("step {} was never begun here", step));
+    return removed(step);
   if (known->directory != in_place)
     return {};
   if (auto sound = check_file_in_place(file); !sound)
@@ -252,7 +257,7 @@ result<void> step_catalog::check_begun(std::uint64_t step, const save_id& by) {
     return looked;
   const auto* known = find(step);
   if (known == nullptr)
-    return failure(errc::refused, fmt::format("step {} has ended and was removed", step));
+    return removed(step);
   auto newest = known->begun_by;
   if (known->is_complete())
     newest = std::max(newest, known->says.id());
@@ -307,7 +312,7 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
     return looked;
   const auto* known = find(m.step);
   if (known == nullptr)
-    return failure(errc::invalid, fmt::format("step {} was never begun here", m.step));
+    return removed(m.step);
   if (auto may = check_commit(*known, m); !may)
     return may;
   if (auto ours = check_own_line(*known, m.made_by); !ours)

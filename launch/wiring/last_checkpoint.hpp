@@ -7,14 +7,16 @@
 
 namespace troupe::launch {
 
-/// Which complete checkpoint this node's saver has heard of last, for the end of the run.
+/// Which complete checkpoint of each directory this node's saver has heard of last, for the end of
+/// the run.
 class last_checkpoint {
  public:
   last_checkpoint();
 
   /// `to`, listened to. May outlive this object.
   log::sink heard_in(log::sink to) const;
-  /// "step 120 at /checkpoints"; empty if there was none.
+  /// "step 120 at /checkpoints"; empty if there was none. Of several directories all are named:
+  /// which of them training goes on from is not known here.
   std::string in_words() const;
 
  private:

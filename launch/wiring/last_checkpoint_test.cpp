@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -9,8 +11,8 @@ using namespace troupe::launch;
 
 namespace {
 
-log::event complete(std::int64_t step) {
-  return {log::level::info, "step_complete", "", {{"step", step}, {"place", std::string("/c")}}};
+log::event complete(std::int64_t step, std::string place = "/c") {
+  return {log::level::info, "step_complete", "", {{"step", step}, {"place", std::move(place)}}};
 }
 
 } // namespace
@@ -27,4 +29,14 @@ TEST_CASE("the last complete checkpoint is the one that the saver told last") {
   sink("persister", complete(8));
   CHECK(last.in_words() == "step 8 at /c");
   CHECK(passed == std::vector<std::string>{"step_complete", "step_not_complete", "step_complete"});
+}
+
+TEST_CASE("of several directories all are named, whichever was written last") {
+  last_checkpoint last;
+  const auto sink = last.heard_in([](const std::string&, const log::event&) {});
+  sink("persister", complete(29, "/train"));
+  sink("persister", complete(1, "/best"));
+  CHECK(last.in_words() == "that of each directory: step 1 at /best, step 29 at /train");
+  sink("persister", complete(30, "/train"));
+  CHECK(last.in_words() == "that of each directory: step 1 at /best, step 30 at /train");
 }

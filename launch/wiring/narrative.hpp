@@ -36,7 +36,7 @@ struct run_end {
   duration took{};
   std::uint32_t restarts = 0;
   std::string log_directory; ///< empty if the user asked for none
-  std::string checkpoint;    ///< the last complete one in words; empty if there is none
+  std::string checkpoint;    ///< the last complete one in words: see last_checkpoint
 };
 /// Of a failed job the summary follows.
 log::event last_line(const run_end& r);

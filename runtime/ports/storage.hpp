@@ -106,7 +106,8 @@ class storage {
   virtual result<std::vector<stored_entry>> entries() = 0;
 
   /// Removes a file, or everything below a directory, durably. What is not there is no error; of
-  /// what is removed any part may be left after an error or a power cut.
+  /// what is removed any part may be left after an error or a power cut. A link goes, and nothing
+  /// of what lies behind it: it is not of this place, and nothing is put there either.
   virtual result<void> remove(const std::string& name) = 0;
 
   /// Where and how, for a log: "'/data/ckpt', direct writes of 4.0 MiB, 8 at a time (io_uring)".

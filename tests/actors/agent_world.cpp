@@ -40,7 +40,7 @@ void agent_world::strike() {
     case 0:
       leaving_ = true;
       if (const auto signal = choose_(3))
-        return perform(core_.interrupted(now_, signal == 1 ? SIGINT : SIGTERM));
+        return perform(core_.interrupted(now_, signal == 1 ? SIGINT : SIGTERM, signal == 1));
       return perform(core_.abandon(now_, "no master"));
     case 1:
       return crash();

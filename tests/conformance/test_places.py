@@ -112,6 +112,50 @@ def test_a_newest_step_that_is_gone_is_told(tmp_path, gone, caplog):
     assert len(told) == 1, caplog.messages
 
 
+def test_retention_follows_no_link_to_the_steps_of_another_run(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    save(first, 3, 4, 5)
+    second.mkdir()
+    for step in (3, 4, 5):
+        (second / str(step)).symlink_to(first / str(step))
+    new_run(monkeypatch)
+    assert save(second, 6, 7, keep=1) == 5
+    assert complete_steps(str(second)) == [7]
+    assert complete_steps(str(first)) == [5, 4, 3]
+    assert loaded(first) == 5
+    # Nor is anything written through one.
+    (second / "8").symlink_to(first / "5")
+    with DdpCheckpointer(second) as checkpointer:
+        checkpointer.load_checkpoint()
+        assert checkpointer.save_checkpoint(8, {"step": 8})
+        assert not checkpointer.wait_latest_checkpoint(60)
+    assert loaded(first) == 5
+
+
+def test_a_number_that_retention_has_just_removed_can_be_saved_again(tmp_path):
+    save(tmp_path, 10, 11, 12, 3, 4, 12, 3, 4, 12, keep=2)
+    assert complete_steps(str(tmp_path)) == [12, 4]
+
+
+def test_a_link_to_another_directory_than_before_has_that_ones_steps(tmp_path, monkeypatch):
+    link = tmp_path / "current"
+    for stage, begun in (("first", None), ("second", None), ("first", 2)):
+        link.unlink(missing_ok=True)
+        (tmp_path / stage).mkdir(exist_ok=True)
+        link.symlink_to(stage)
+        new_run(monkeypatch)
+        assert save(link, *([] if begun else [1, 2])) == begun
+    # Where it led when it was opened a checkpointer saves.
+    with DdpCheckpointer(link) as checkpointer:
+        checkpointer.load_checkpoint()
+        link.unlink()
+        link.symlink_to("second")
+        assert checkpointer.save_checkpoint(3, {"step": 3}, str(link / "3" / "state.pt"))
+        assert checkpointer.wait_latest_checkpoint(60)
+    assert complete_steps(str(tmp_path / "first")) == [3, 2, 1]
+    assert complete_steps(str(tmp_path / "second")) == [2, 1]
+
+
 def test_a_run_whose_clock_was_ahead_closes_no_directory(tmp_path, monkeypatch):
     now = time.time_ns
     monkeypatch.setattr(ranks.time, "time_ns", lambda: now() + 365 * 24 * 3600 * 10**9)

@@ -149,6 +149,37 @@ TEST_CASE("a directory in the place of a file is named") {
   CHECK(read.error().what.find("a directory has this name") != std::string::npos);
 }
 
+TEST_CASE("what lies behind a link to a directory is read, and neither removed nor written") {
+  const temporary_directory at, elsewhere;
+  os::posix_storage storage(at.path.string());
+  std::ofstream(elsewhere.path / "manifest") << "of another run";
+  std::filesystem::create_directory_symlink(elsewhere.path, at.path / "5");
+  const auto is_whole = [&] { return storage.get_small("5/manifest", 100) == "of another run"; };
+  REQUIRE(is_whole());
+  CHECK(storage.remove("5/manifest"));
+  CHECK(is_whole());
+  const auto written = storage.replace("5/manifest", "of this one");
+  REQUIRE_FALSE(written);
+  CHECK(written.error().code == errc::refused);
+  CHECK(written.error().what.find("/5' is a link to another directory") != std::string::npos);
+  CHECK(is_whole());
+  // The link is of this place.
+  CHECK(storage.remove("5"));
+  CHECK_FALSE(std::filesystem::exists(at.path / "5"));
+  CHECK(std::filesystem::exists(elsewhere.path / "manifest"));
+  CHECK(storage.replace("5/manifest", "of this one"));
+}
+
+TEST_CASE("Troupe's own names may be links to another disk") {
+  const temporary_directory at, elsewhere;
+  os::posix_storage storage(at.path.string());
+  std::filesystem::create_directory_symlink(elsewhere.path, at.path / ".troupe");
+  REQUIRE(storage.replace(".troupe/steps/5", "marker"));
+  CHECK(std::filesystem::exists(elsewhere.path / "steps/5"));
+  CHECK(storage.remove(".troupe/steps/5"));
+  CHECK_FALSE(std::filesystem::exists(elsewhere.path / "steps/5"));
+}
+
 TEST_CASE("a regular file behind a link is read, and one that another process holds a lease on") {
   const temporary_directory at;
   os::posix_storage storage(at.path.string());

@@ -192,7 +192,9 @@ void wait_graph_builder::find_order(wait_graph& out) const {
         at.kinds[row.kind].push_back(r);
         at.sizes[row.bytes].push_back(r);
       }
-  for (const auto& [which, at] : entered) {
+  for (const auto& entry : entered) {
+    const auto& which = entry.first; // no binding: a lambda captures it
+    const auto& at = entry.second;
     std::vector<side> sides;
     if (at.kinds.size() >= 2)
       for (const auto& [kind, ranks] : at.kinds)

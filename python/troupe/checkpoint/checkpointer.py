@@ -59,7 +59,7 @@ class Checkpointer(ABC):
 
     framework = DDP
     _made_by = 0  # of a process without a launcher: one run, whatever it opens
-    _saves_begun: ClassVar[dict[str, int]] = {}  # at a place, by this process and by all ranks: see `_next_save`
+    _saves_begun: ClassVar[dict[int, int]] = {}  # at a place, by this process and by all ranks: see `_next_save`
 
     def __init__(
         self,
@@ -125,15 +125,23 @@ class Checkpointer(ABC):
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
         made_by = self.me.generation if self.me.launched else Checkpointer._made_by or begun_now()
-        begun = Checkpointer._saves_begun.get(self.place, 0)
-        number = place_number(self.place, self.framework)
-        rows = self._ranks.gather([saves, made_by, begun, number])
+        # A link may lead elsewhere by the next stage: what it leads to now is the place.
+        real = os.path.realpath(self.place)
+        number, named = place_number(real, self.framework), place_number(self.place, self.framework)
+        rows = self._ranks.gather([saves, made_by, Checkpointer._saves_begun.get(number, 0), number, named])
         saving = [rank for rank, row in enumerate(rows) if row[0]]
         self.me = self._ranks.me = replace(self.me, generation=max(row[1] for row in rows))
         if not self.me.launched:
             Checkpointer._made_by = self.me.generation
-        Checkpointer._saves_begun[self.place] = max(row[2] for row in rows)
         self._identity = Place(rows[0][3], self.place)  # rank 0's: each node may have a directory of its own
+        self._written_to = real if all(row[3] == number for row in rows) else self.place
+        Checkpointer._saves_begun[self._identity.number] = max(row[2] for row in rows)
+        other_name = self.shards > 1 and saves and named != rows[0][4]
+        self._ranks.require(
+            f"{self.place} is not what rank 0 names: with several shards all ranks name the directory alike, also where each node has its own"
+            if other_name
+            else ""
+        )
         if len(saving) < self.shards:
             raise ValueError(
                 f"global_shard_num is {self.shards}, and of {self.me.world_size} ranks only {len(saving)} save "
@@ -328,12 +336,13 @@ class Checkpointer(ABC):
 
     def _next_save(self) -> int:
         """With the generation it orders all states of a place (docs/adr/0020), and it tells them from those of other places."""
-        Checkpointer._saves_begun[self.place] += 1
+        Checkpointer._saves_begun[self._identity.number] += 1
         return self._last_save
 
     @property
     def _last_save(self) -> int:
-        return Checkpointer._saves_begun[self.place] << PLACE_BITS | self._identity.number % (1 << PLACE_BITS)
+        number = self._identity.number
+        return Checkpointer._saves_begun[number] << PLACE_BITS | number % (1 << PLACE_BITS)
 
     def _agree_on_last(self) -> None:
         """The last save was copied behind its call at some rank, and by now that has ended: what all have stays while the next one
@@ -349,7 +358,7 @@ class Checkpointer(ABC):
         if self.shard is None:
             return None
         return Destination(
-            self.place,
+            self._written_to,
             directory,
             file,
             self.framework,

@@ -6,8 +6,10 @@
 
 namespace troupe::os {
 
-place_thread::place_thread(const std::string& place, const node_name& node)
-    : writer_(std::make_unique<posix_storage>(place), node), thread_([this] { run(); }) {}
+place_thread::place_thread(const std::string& place, const node_name& node,
+                           std::shared_ptr<ckpt::steps_saved_again> saved)
+    : writer_(std::make_unique<posix_storage>(place), node, std::move(saved)),
+      thread_([this] { run(); }) {}
 
 place_thread::~place_thread() {
   {

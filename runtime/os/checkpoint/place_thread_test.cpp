@@ -35,7 +35,7 @@ place_thread::work tells(box<std::string>& told, std::string what) {
 } // namespace
 
 TEST_CASE("work is done in the order it was asked for, and what may come later after all else") {
-  place_thread thread("/nowhere", "n0");
+  place_thread thread("/nowhere", "n0", std::make_shared<os::saved_again_by_threads>());
   hanging disk;
   box<std::string> told;
   thread.ask(disk.work());
@@ -51,7 +51,7 @@ TEST_CASE("work is done in the order it was asked for, and what may come later a
 }
 
 TEST_CASE("a thread is idle when nothing is under way or asked for") {
-  place_thread thread("/nowhere", "n0");
+  place_thread thread("/nowhere", "n0", std::make_shared<os::saved_again_by_threads>());
   CHECK(thread.idle());
   hanging disk;
   thread.ask(disk.work());
@@ -66,7 +66,8 @@ TEST_CASE("a thread is idle when nothing is under way or asked for") {
 }
 
 TEST_CASE("a place whose disk hangs holds no other place up") {
-  place_thread slow("/nowhere", "n0"), other("/elsewhere", "n0");
+  const auto saved = std::make_shared<os::saved_again_by_threads>();
+  place_thread slow("/nowhere", "n0", saved), other("/elsewhere", "n0", saved);
   hanging disk;
   slow.ask(disk.work());
   disk.wait_until_begun();

@@ -108,8 +108,9 @@ snapshot_writer::place_threads* snapshot_writer::at(const std::string& place) {
   if (places_.size() >= limits::checkpoint_places_max)
     return nullptr;
   // Made in place: a thread does not move.
-  return (places_[place] =
-              std::unique_ptr<place_threads>(new place_threads{{place, node_}, {place, node_}}))
+  const auto saved = std::make_shared<os::saved_again_by_threads>();
+  return (places_[place] = std::unique_ptr<place_threads>(
+              new place_threads{{place, node_, saved}, {place, node_, saved}}))
       .get();
 }
 

@@ -59,6 +59,8 @@ class file_ops {
   virtual int links(int file) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;
   virtual int unlink(const std::string& path) = 0;
+  /// Of the name itself, and not of what it leads to; false for what cannot be looked at.
+  virtual bool is_link(const std::string& path) = 0;
   virtual int mkdir(const std::string& path) = 0;
   virtual int rmdir(const std::string& path) = 0;
   /// Without `.` and `..`. Symbolic links are what they lead to, those to directories `other`.

@@ -58,6 +58,7 @@ class posix_storage final : public ports::storage {
   result<void> settle(const std::string& directory);
   void leave_no_empty_directory(const std::string& directory);
   result<void> settle_once(const std::string& directory);
+  bool is_others(const std::string& directory);
   result<void> make_root(const std::string& path, std::size_t depth);
   result<void> sync_directory(const std::string& path);
 

@@ -94,10 +94,22 @@ result<void> posix_storage::settle_once(const std::string& directory) {
   if (auto settled = settle(parent); !settled)
     return settled;
   const auto path = path_of(directory);
-  if (const int answer = files_->mkdir(path); answer < 0 && answer != -EEXIST)
+  const int answer = files_->mkdir(path);
+  if (answer < 0 && answer != -EEXIST)
     return tl::make_unexpected(storage_error("made", path, -answer));
+  if (answer == -EEXIST && is_others(directory))
+    return failure(errc::refused, fmt::format("'{}' is a link to another directory, where nothing "
+                                              "is written: remove the link, or save elsewhere",
+                                              path));
   // The process that has made it may not have synced it.
   return sync_directory(path_of(parent));
+}
+
+/// A link that a person has put there leads to what is kept elsewhere: the steps of another run, or
+/// those that were moved to another disk. They can be read here; nothing is changed there. Of
+/// Troupe's own names all is its own, wherever it is.
+bool posix_storage::is_others(const std::string& directory) {
+  return directory.front() != '.' && files_->is_link(path_of(directory));
 }
 
 result<void> posix_storage::make_root(const std::string& path, std::size_t depth) {
@@ -229,6 +241,9 @@ result<void> posix_storage::remove(const std::string& name) {
   if (auto valid = ports::valid_name(name); !valid)
     return valid;
   settled_.clear();
+  for (auto above = parent_of(name); !above.empty(); above = parent_of(above))
+    if (is_others(above))
+      return {};
   const auto path = path_of(name);
   const int answer = files_->unlink(path);
   if (answer == -ENOTDIR)

@@ -99,6 +99,10 @@ class kernel_files final : public file_ops {
     return or_errno(::rename(from.c_str(), to.c_str()));
   }
   int unlink(const std::string& path) override { return or_errno(::unlink(path.c_str())); }
+  bool is_link(const std::string& path) override {
+    struct stat found {};
+    return ::lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+  }
   int mkdir(const std::string& path) override { return or_errno(::mkdir(path.c_str(), 0777)); }
   int rmdir(const std::string& path) override { return or_errno(::rmdir(path.c_str())); }
 

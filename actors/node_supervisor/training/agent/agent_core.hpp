@@ -354,6 +354,8 @@ class agent_core {
   /// What this node is waited for has changed: its workers are ended now.
   void cut_parting_short(effects& out, const std::string& reason);
   void await_patiently(instant now, duration within);
+  void await_last_saves(instant now);
+  std::string what_is_waited_for() const;
   std::string workers_left() const;
 
   agent_options options_;
@@ -379,6 +381,7 @@ class agent_core {
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
   unsigned drain_tries_ = 0;
+  bool user_waits_ = false;   ///< for the end, since a signal
   bool saves_last_ = false;   ///< before it is over
   bool saves_newest_ = false; ///< then also what is in memory alone: no worker goes on from it
   /// Nothing clears it: there is no way back into the job.

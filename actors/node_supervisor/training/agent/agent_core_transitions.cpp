@@ -153,10 +153,9 @@ void agent_core::become_failed(effects& out, instant now) {
 /// Nothing is left of what this node ran, and it leaves. A node that never started a worker has
 /// saved nothing.
 void agent_core::become_gone(effects& out, instant now) {
-  if (outcome_->signal != 0)
-    await_patiently(now, limits::last_saves_within);
   if (!saves_last_ || started_ == generation{})
     return become_over(out, now);
+  await_last_saves(now);
   if (saves_newest_)
     out.push_back(save_newest{});
   become_saving(out, limits::last_saves_within);

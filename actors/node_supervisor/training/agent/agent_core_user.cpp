@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -32,20 +33,35 @@ std::string in_whole_seconds(duration d) {
 
 // ---- signals ----
 
-/// The first signal asks for an end in order: the workers have their time, and what they saved
-/// reaches the disk. Each further one takes away what is still waited for.
+/// The user's first signal asks for an end in order: the workers have their time, and what they
+/// saved reaches the disk. Each further one takes away what is still waited for. A node that leaves
+/// by the master's verdict has not heard the user yet: a scheduler that tells one node after the
+/// other must not cut the last saves of all but the first.
 agent_core::effects agent_core::interrupted(instant now, int signal, bool ends_job) {
   effects out;
   if (phase_ == phase::over)
     return checked(std::move(out));
+  const bool first = !std::exchange(user_waits_, true);
+  if (outcome_ && first) {
+    TROUPE_RARE("agent: the user's first signal comes when the node leaves by the verdict");
+    const auto within = up_ ? std::max(time_until_ - now, duration{}) : limits::last_saves_within;
+    out.push_back(note{
+        {log::level::notice,
+         "interrupted",
+         fmt::format("{}: the job is over, and {}; {} more at most, or now by {}", name_of(signal),
+                     what_is_waited_for(), in_whole_seconds(within), again(signal)),
+         {{"signal", std::int64_t{signal}}}}});
+    await_patiently(now, within);
+    return checked(std::move(out));
+  }
   // No process is left, so only the disk is waited for: the second wish ends that wait.
   if (outcome_ && phase_ == phase::saving) {
     become_over(out, now);
     return checked(std::move(out));
   }
   if (outcome_) {
-    TROUPE_RARE("agent: a second signal, or one while the node leaves");
-    // The second signal, or one when the node was leaving anyway: no more patience.
+    TROUPE_RARE("agent: a second signal");
+    // No more patience.
     patience_.reset();
     parting_.reset();
     if (up_)
@@ -111,6 +127,18 @@ void agent_core::await_patiently(instant now, duration within) {
   patience_ = patience{now + within, now + every, every};
 }
 
+/// Saves that take no time at all are not spoken of.
+void agent_core::await_last_saves(instant now) {
+  await_patiently(now, limits::last_saves_within);
+  patience_->next = now + limits::last_saves_told_after;
+}
+
+std::string agent_core::what_is_waited_for() const {
+  if (phase_ == phase::saving)
+    return "the last checkpoints are not on the disk yet";
+  return up_ ? workers_left() : "what the workers left behind is being ended";
+}
+
 std::optional<instant> agent_core::next_wakeup() const {
   if (patience_ && parting_)
     return std::min(patience_->next, parting_->until);
@@ -127,14 +155,11 @@ agent_core::effects agent_core::tick(instant now) {
   if (!patience_ || now < patience_->next)
     return checked(std::move(out));
   const auto left = patience_->until - now;
-  const auto what = phase_ == phase::saving ? "the last checkpoints are not on the disk yet"
-                    : up_                   ? workers_left()
-                                            : "what the workers left behind is being ended";
   const bool goes_on = phase_ != phase::over && outcome_ && left > duration{};
   if (goes_on)
     out.push_back(note{{log::level::notice,
                         "ending",
-                        fmt::format("{}; {} more at most, or now by {}", what,
+                        fmt::format("{}; {} more at most, or now by {}", what_is_waited_for(),
                                     in_whole_seconds(left), again(outcome_->signal)),
                         {{"left_ms", milliseconds_of(left)}}}});
   patience_->next += patience_->every;

@@ -238,11 +238,33 @@ TEST_SUITE("agent_core: leaving") {
     CHECK(s.hears_signal(SIGUSR2) == lines("pass on 0: signal 12", "pass on 1: signal 12"));
   }
 
-  TEST_CASE("so does the first one when the node is on its way out already") {
+  TEST_CASE("the first one cuts nothing short, though the node is on its way out by the verdict") {
     agent_story s;
+    s.saves_at_once = false;
     s.runs(1);
-    s.concludes(true);
-    CHECK(s.is_interrupted() == "stop g1: signal 9 within 5.0 s");
+    s.concludes(false);
+    s.now += 10s;
+    CHECK(notes(s.core.interrupted(s.now, SIGTERM, false)) ==
+          "signal 15 (SIGTERM): the job is over, and ranks 0, 1 have not ended; 20 s more at most, "
+          "or now by a second signal");
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept() == lines("close_store", "save_newest", "drain g1"));
+    // The second one does.
+    CHECK(s.is_interrupted(SIGTERM).find("node_over failure") != std::string::npos);
+
+    agent_story saving;
+    saving.saves_at_once = false;
+    saving.runs(1);
+    saving.concludes(false);
+    saving.ends(1, 0, killed_by(SIGTERM));
+    saving.ends(1, 1, killed_by(SIGTERM));
+    saving.is_swept();
+    CHECK(notes(saving.core.tick(saving.now + 2s)) ==
+          "the last checkpoints are not on the disk yet; 118 s more at most, or now by a second "
+          "signal");
+    CHECK(saving.is_interrupted() == "");
+    CHECK(saving.is_interrupted().find("node_over failure") != std::string::npos);
   }
 
   TEST_CASE("without a master the node ends its processes and goes") {

@@ -46,8 +46,11 @@ def remove_complete(place: str, limit: int, best: int | None, others: Collection
     for step in too_many(complete, limit, best):
         directory = os.path.join(place, f"{PREFIX}{step}")
         if os.path.exists(os.path.join(directory, MANIFEST)):
-            os.unlink(os.path.join(directory, MANIFEST))  # first: from here on it is no step
-            shutil.rmtree(directory, ignore_errors=True)
+            if os.path.islink(directory):
+                os.unlink(directory)  # what it leads to is not of this place
+            else:
+                os.unlink(os.path.join(directory, MANIFEST))  # first: from here on it is no step
+                shutil.rmtree(directory, ignore_errors=True)
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(place, MARKERS, str(step)))
             gone.append(step)
