@@ -43,7 +43,6 @@ agent_core::effects agent_core::interrupted(instant now, int signal, bool ends_j
     return checked(std::move(out));
   const bool first = !std::exchange(user_waits_, true);
   if (outcome_ && first) {
-    TROUPE_RARE("agent: the user's first signal comes when the node leaves by the verdict");
     const auto within = up_ ? std::max(time_until_ - now, duration{}) : limits::last_saves_within;
     out.push_back(note{
         {log::level::notice,
