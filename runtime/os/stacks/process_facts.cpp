@@ -71,12 +71,23 @@ processor_time processor_time_of(const std::string& schedstat) {
   return {of(ran), of(std::strtoull(end, nullptr, 10))};
 }
 
+/// Of futex(address, operation, …): the C library asks for one within its process wherever it may.
+/// One of multiprocessing is between processes, and so is the wait for a thread's end.
+bool is_shared(const char* arguments) {
+  constexpr unsigned long within_process = 128; // FUTEX_PRIVATE_FLAG
+  char* end = nullptr;
+  std::strtoull(arguments, &end, 16);
+  const char* operation = end;
+  const auto bits = std::strtoul(operation, &end, 16);
+  return end != operation && (bits & within_process) == 0;
+}
+
 std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto directory = fmt::format("/proc/{}/task/{}", pid, id);
   const auto stat = stat_of(directory);
   if (!stat)
     return std::nullopt;
-  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, 0, {}, {}};
+  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, 0, {}, {}, false};
   // Finer than ticks, where the kernel keeps it.
   const auto time = processor_time_of(first_line_of(directory + "/schedstat"));
   if (time.ran > duration::zero())
@@ -94,6 +105,7 @@ std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto number = std::strtol(call.c_str(), &end, 10);
   if (end != call.c_str() && number >= 0)
     t.syscall = syscall_name(number);
+  t.shared_lock = t.syscall == "futex" && is_shared(end);
   return t;
 }
 
