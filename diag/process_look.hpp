@@ -38,6 +38,8 @@ struct thread_look {
   bool joins = false;
   /// The lock that it waits in is one that other processes can let go of.
   bool shared_lock = false;
+  /// …and it goes on after a while by itself: a pause, or a wait that asks again and again.
+  bool timed_lock = false;
   thread_role role = thread_role::own;
   /// Its position changed during this look.
   bool runs_on = false;

@@ -256,9 +256,11 @@ motion compared_looks::asleep() const {
     return motion::works;
   if (thread && thread->waits == awaited::lock && native_permille() >= computes_permille)
     return motion::works;
-  return awaited_ == effort::works   ? motion::works
-         : awaited_ == effort::maybe ? motion::awaits
-                                     : motion::sleeps;
+  // An event's wait with a bound may be a pause, and a queue's may be all that is left of a hang.
+  const bool may_pause = thread && thread->joins && thread->timed_lock && !waits_for_loader(last_);
+  if (awaited_ == effort::works)
+    return motion::works;
+  return awaited_ == effort::maybe || may_pause ? motion::awaits : motion::sleeps;
 }
 
 bool compared_looks::ended() const {
@@ -270,7 +272,7 @@ bool compared_looks::ended() const {
 bool compared_looks::locked() const {
   const auto* thread = decisive(last_);
   return moves() == motion::sleeps && thread && thread->waits == awaited::lock &&
-         beside_ == effort::none && !waits_for_loader(last_);
+         !thread->timed_lock && beside_ == effort::none && !waits_for_loader(last_);
 }
 
 bool compared_looks::deadlocked() const {

@@ -191,6 +191,12 @@ TEST_CASE("a deadlock is a lock beside which nothing is at work") {
   CHECK_FALSE(twice(in_lock(false)).deadlocked()); // native code may have the lock
   CHECK(twice(in_lock(true, true)).locked());
   CHECK_FALSE(twice(in_lock(true, true)).deadlocked()); // another process may
+  for (const bool joins : {true, false}) {
+    auto pauses = in_lock(joins);
+    pauses.threads[0].timed_lock = true;
+    CHECK(moves({pauses, pauses}) == (joins ? motion::awaits : motion::sleeps));
+    CHECK_FALSE(twice(pauses).locked());
+  }
   auto reads = in_lock(true);
   reads.threads[0].waits = awaited::kernel;
   CHECK_FALSE(twice(reads).locked());

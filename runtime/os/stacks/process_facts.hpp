@@ -25,6 +25,7 @@ struct thread_facts {
   std::string waits_in;     ///< the kernel's function (wchan); empty: it runs, or may not be known
   std::string syscall;      ///< the same
   bool shared_lock = false; ///< it waits in a lock that other processes may hold
+  bool timed_lock = false;  ///< …for a bounded time
 };
 
 struct input_output {

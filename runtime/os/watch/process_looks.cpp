@@ -191,6 +191,7 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
       look.waits = awaited_in(t);
       look.joins = joins_a_thread(python->frames);
       look.shared_lock = t.shared_lock;
+      look.timed_lock = t.timed_lock;
       look.role = role_of(python->frames);
       look.runs_on =
           later && later->position != python->position && hash_of(later->frames) == look.stack;
