@@ -17,6 +17,13 @@ enum class awaited : std::uint8_t {
   kernel,  ///< any other call, such as read()
 };
 
+/// Whose work a thread does, by the functions that it is in.
+enum class thread_role : std::uint8_t {
+  own,    ///< the script's, or of a library of it: a gauge reader, an upload, whatever it waits for
+  pool,   ///< work items of an executor or a pool
+  helper, ///< it carries items between a pool or queue and its processes: it waits for all its life
+};
+
 /// A thread that executes Python: where it is, and what it has used.
 struct thread_look {
   std::int32_t id = 0; ///< the kernel's; the process's own number: the main thread
@@ -26,8 +33,14 @@ struct thread_look {
   std::uint64_t position = 0; ///< where its innermost function is: a call of C does not change it
   std::uint64_t io_bytes = 0; ///< by its own read() and write() and their like; 0: not known
   awaited waits = awaited::nothing;
-  /// It waits for another thread by Python's means: join(), result(), a queue's get().
+  /// It waits for another thread or a process by Python's means: join(), result(), a condition, a
+  /// queue's get(). A lock that its script has taken itself is none of these.
   bool joins = false;
+  /// The lock that it waits in is one that other processes can let go of.
+  bool shared_lock = false;
+  /// …and it goes on after a while by itself: a pause, or a wait that asks again and again.
+  bool timed_lock = false;
+  thread_role role = thread_role::own;
   /// Its position changed during this look.
   bool runs_on = false;
 };

@@ -76,6 +76,8 @@ struct RankProgress {
   # 0: not looked at. 1: its stacks differ between looks. 2: they do not. 3: nor do they, and it wanted a processor nearly all the time.
   # 4: it is in one call that may take long: a computation in C, a wait for an answer, a timer or a child. 5: it is ready to run, and others
   # have the processors. 6: its script is over, and it is being closed. 7: as 2, while another thread of it had no processor.
+  # 8: asleep until another thread or process of it lets it go on, and one may be about to. 9: as 6, and nothing of it goes on. 10: as 2, in a
+  # lock, and no other thread or child of it is at work. 11: as 10, by Python's means: no other process holds it.
   place @22 :Text;
   # Where its main thread is: "read() of its data loader's worker 7". Empty: not looked at.
   evidence @23 :List(Text);

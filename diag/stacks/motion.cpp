@@ -44,13 +44,14 @@ bool stacks_moved(std::int32_t main, const std::vector<thread_look>& from,
   });
 }
 
-/// It runs, or would if it had a processor.
-bool works(const child_look& child, const child_look& before, duration between) {
-  const auto used = permille(child.cpu_time - before.cpu_time, between);
-  const auto wanted = permille(child.wanted - before.wanted, between);
-  return child.threads.empty()
-             ? std::max(used, wanted) >= computes_permille
-             : used >= works_permille && stacks_moved(child.pid, before.threads, child.threads);
+bool waits_outside(const thread_look& t) {
+  return t.waits == awaited::outside || t.waits == awaited::child;
+}
+
+/// Its input comes from workers of a data loader: no other thread or child is waited for.
+bool waits_for_loader(const process_look& look) {
+  return look.waits_for_input && std::any_of(look.children.begin(), look.children.end(),
+                                             [](const child_look& c) { return !c.role.empty(); });
 }
 
 } // namespace
@@ -91,6 +92,7 @@ void compared_looks::add(instant now, const process_look& look) {
   } else {
     stacks_known_ &= !look.threads.empty() && !first_.threads.empty();
     compare_threads(look, now - first_at_);
+    compare_others(look, now - first_at_);
     compare_children(look, now - first_at_);
   }
   for (const auto& t : look.threads)
@@ -101,25 +103,76 @@ void compared_looks::add(instant now, const process_look& look) {
 
 void compared_looks::compare_threads(const process_look& look, duration between) {
   const auto ids = deciding(look);
-  bool all_counts = ids.empty(), joins = false;
+  bool all_counts = ids.empty();
   for (const auto id : ids) {
     const auto &before = *thread_with(first_.threads, id), &after = *thread_with(look.threads, id);
     const auto change = change_of(before, after, between);
     goes_elsewhere_ |= change.elsewhere && change.ran >= works_permille;
     position_moves_ |= before.position != after.position;
     io_moves_ |= io_moved(before.io_bytes, after.io_bytes);
-    joins |= after.joins;
     // The bytes that it waits for are carried by the process's connections, not by its own calls.
     all_counts |=
         after.joins || after.waits == awaited::outside || before.waits == awaited::outside;
   }
   if (all_counts)
     io_moves_ |= io_moved(first_.io_bytes, look.io_bytes);
-  if (!joins)
-    return;
-  for (const auto& t : look.threads)
-    if (const auto* before = thread_with(first_.threads, t.id); before && !decides(t.id, look))
-      joined_move_ |= change_of(*before, t, between).wanted >= computes_permille;
+}
+
+/// The script's thread says more than a main thread that only waits for it.
+const thread_look* compared_looks::decisive(const process_look& look) const {
+  const auto ids = deciding(look);
+  return ids.empty() ? nullptr : thread_with(look.threads, ids.back());
+}
+
+compared_looks::effort compared_looks::effort_of(const thread_look& before, const thread_look& now,
+                                                 duration between) const {
+  const auto wanted = change_of(before, now, between).wanted;
+  if (wanted >= computes_permille)
+    return effort::moves;
+  if (now.role == thread_role::helper)
+    return effort::none;
+  // One that polls is met at work in some looks only.
+  const bool at_work = wanted >= works_permille || waits_outside(before) || waits_outside(now);
+  if (!at_work)
+    return effort::none;
+  return now.role == thread_role::pool ? effort::works : effort::maybe;
+}
+
+/// A process without Python shows only what it uses. One of Python that asks for nothing and sleeps
+/// may be a server that waits for requests, unless it is a pool's.
+compared_looks::effort compared_looks::effort_of(const child_look& before, const child_look& now,
+                                                 duration between) const {
+  const auto used = permille(now.cpu_time - before.cpu_time, between);
+  const auto wanted = std::max(used, permille(now.wanted - before.wanted, between));
+  if (io_moved(before.io_bytes, now.io_bytes))
+    return effort::moves;
+  if (now.threads.empty())
+    return wanted >= computes_permille ? effort::moves : effort::none;
+  if (wanted >= works_permille)
+    return used >= works_permille && stacks_moved(now.pid, before.threads, now.threads)
+               ? effort::moves
+               : effort::works;
+  auto most = effort::none;
+  for (const auto& t : now.threads)
+    if (waits_outside(t) && t.role != thread_role::helper)
+      most = std::max(most, t.role == thread_role::pool ? effort::works : effort::maybe);
+  return most;
+}
+
+/// The other threads.
+void compared_looks::compare_others(const process_look& look, duration between) {
+  const auto* decides_most = decisive(look);
+  const bool joins = decides_most && (decides_most->joins || decides_most->shared_lock);
+  const bool for_loader = waits_for_loader(look);
+  for (const auto& t : look.threads) {
+    const auto* before = thread_with(first_.threads, t.id);
+    if (!before || decides(t.id, look))
+      continue;
+    const auto e = effort_of(*before, t, between);
+    beside_ = std::max(beside_, e);
+    if (joins && (!for_loader || t.role == thread_role::helper))
+      awaited_ = std::max(awaited_, e);
+  }
 }
 
 /// A data loader's worker counts while the script waits for its input; another child, if a thread
@@ -131,23 +184,32 @@ bool compared_looks::child_counts(const child_look& child, const process_look& l
 }
 
 void compared_looks::compare_children(const process_look& look, duration between) {
-  const auto ids = deciding(look);
-  const bool joins = std::any_of(ids.begin(), ids.end(), [&](std::int32_t id) {
-    return thread_with(look.threads, id)->joins;
-  });
-  for (const auto& child : look.children) {
-    const auto before = std::find_if(first_.children.begin(), first_.children.end(),
-                                     [&child](const auto& c) { return c.pid == child.pid; });
-    const bool counts = child_counts(child, look);
-    if (before == first_.children.end()) {
-      children_move_ |= counts; // it was born just now
-      continue;
-    }
-    // A pool's workers are started by a thread of the pool, which the script waits for.
-    if (counts || (joins && child.role.empty()))
-      children_move_ |=
-          works(child, *before, between) || io_moved(before->io_bytes, child.io_bytes);
-  }
+  for (const auto& child : look.children)
+    compare_child(child, look, between);
+}
+
+void compared_looks::compare_child(const child_look& child, const process_look& look,
+                                   duration between) {
+  const auto before = std::find_if(first_.children.begin(), first_.children.end(),
+                                   [&child](const auto& c) { return c.pid == child.pid; });
+  const bool counts = child_counts(child, look), is_new = before == first_.children.end();
+  const auto e = is_new ? effort::moves : effort_of(*before, child, between);
+  if (counts && e == effort::moves)
+    children_move_ = true;
+  // A worker that reads ahead beside a step that hangs says nothing, and neither does one that is
+  // in one function all the time.
+  if (!child.role.empty())
+    return;
+  beside_ = std::max(beside_, e);
+  const auto* t = decisive(look);
+  if (!t)
+    return;
+  // A pool's workers are started by a thread of the pool, which the script waits for. A program
+  // that a thread starts now and then is none.
+  const bool joins = (t->joins || t->shared_lock) && !waits_for_loader(look) && !is_new;
+  const bool reads = counts && t->waits == awaited::kernel;
+  if (joins || reads)
+    awaited_ = std::max(awaited_, e);
 }
 
 std::uint32_t compared_looks::cpu_permille() const {
@@ -189,18 +251,33 @@ bool compared_looks::lacks_a_core() const {
 
 /// No thread that decides runs: whether what they wait for may be at work.
 motion compared_looks::asleep() const {
-  const bool has_loader = std::any_of(last_.children.begin(), last_.children.end(),
-                                      [](const child_look& c) { return !c.role.empty(); }) &&
-                          last_.waits_for_input;
-  const auto ids = deciding(last_);
-  // The script's thread says more than a main thread that only waits for it.
-  const auto* thread = ids.empty() ? nullptr : thread_with(last_.threads, ids.back());
-  if (thread && !has_loader &&
-      (thread->waits == awaited::outside || thread->waits == awaited::child))
+  const auto* thread = decisive(last_);
+  if (thread && !waits_for_loader(last_) && waits_outside(*thread))
     return motion::works;
   if (thread && thread->waits == awaited::lock && native_permille() >= computes_permille)
     return motion::works;
-  return motion::sleeps;
+  // An event's wait with a bound may be a pause, and a queue's may be all that is left of a hang.
+  const bool may_pause = thread && thread->joins && thread->timed_lock && !waits_for_loader(last_);
+  if (awaited_ == effort::works)
+    return motion::works;
+  return awaited_ == effort::maybe || may_pause ? motion::awaits : motion::sleeps;
+}
+
+bool compared_looks::ended() const {
+  return moves() == motion::ends && looks_ >= 2 && !io_moves_ && !children_move_ &&
+         !goes_elsewhere_ && awaited_ < effort::works && decided().wanted < works_permille &&
+         native_permille() < computes_permille;
+}
+
+bool compared_looks::locked() const {
+  const auto* thread = decisive(last_);
+  return moves() == motion::sleeps && thread && thread->waits == awaited::lock &&
+         !thread->timed_lock && beside_ == effort::none && !waits_for_loader(last_);
+}
+
+bool compared_looks::deadlocked() const {
+  const auto* thread = decisive(last_);
+  return locked() && thread->joins && !thread->shared_lock;
 }
 
 /// A stop is seen at once, and does not end by what its children still do.
@@ -211,7 +288,7 @@ motion compared_looks::moves() const {
     return motion::ends;
   if (looks_ < 2)
     return motion::unknown;
-  if (io_moves_ || children_move_ || joined_move_ || goes_elsewhere_)
+  if (io_moves_ || children_move_ || goes_elsewhere_ || awaited_ == effort::moves)
     return motion::moves;
   const auto most = decided();
   // A wait for a processor is no sleep, and it is not the rank's fault.
@@ -222,8 +299,10 @@ motion compared_looks::moves() const {
   if (!stacks_known_)
     return motion::unknown;
   // Now and then at work, and at the same: it polls.
-  if (most.wanted < nearly_all_permille)
-    return asleep() == motion::works ? motion::works : motion::spins;
+  if (most.wanted < nearly_all_permille) {
+    const auto while_asleep = asleep();
+    return while_asleep == motion::sleeps ? motion::spins : while_asleep;
+  }
   return position_moves_ ? motion::spins : motion::works;
 }
 

@@ -22,9 +22,14 @@ namespace troupe::diag {
 ///     runs, the same functions, another place in them .. spins: a loop of Python
 ///     runs, in one call of C ........................... works: how far it is cannot be seen
 ///     waits for a socket, a timer, a child ............. works, or moves if bytes flow
-///     waits for a thread (join, result) ................ moves if that computes or bytes flow
+///     waits for a thread or process by Python's means .. as whatever may let it go on
 ///     waits for a lock ................................. sleeps, or works if native threads
 ///     compute
+///
+/// It cannot be known which thread or process sets an event, notifies a condition or fills a queue.
+/// Those that are there for it count as the script's thread would in their place: a pool's threads,
+/// and children. Any other thread that is not plainly idle only leaves it open (`awaits`). What
+/// holds a lock that the script takes itself is not asked for.
 ///
 /// Where Python's threads cannot be read, the process as a whole decides.
 class compared_looks {
@@ -44,6 +49,12 @@ class compared_looks {
   /// A thread of it, whichever, was ready to run for a good part of the time and had no processor:
   /// its silence may be its machine's.
   bool lacks_a_core() const;
+  /// Its script is over, and neither it nor what it waits for does anything.
+  bool ended() const;
+  /// Asleep in a lock while no thread or child of it is at work or waits for anything outside.
+  bool locked() const;
+  /// …which is a wait for another thread by Python's means: only Python could end it.
+  bool deadlocked() const;
   const process_look& last() const { return last_; }
 
  private:
@@ -56,8 +67,20 @@ class compared_looks {
   bool decides(std::int32_t thread, const process_look& look) const;
   thread_change change_of(const thread_look& before, const thread_look& now,
                           duration between) const;
+  /// Ascending: what counts more is more.
+  enum class effort : std::uint8_t {
+    none,  ///< idle
+    maybe, ///< it waits for something outside, or works a little, and is known for nothing
+    works, ///< it is at work, and how far it is cannot be seen
+    moves, ///< …can be seen
+  };
+  const thread_look* decisive(const process_look& look) const;
+  effort effort_of(const thread_look& before, const thread_look& now, duration between) const;
+  effort effort_of(const child_look& before, const child_look& now, duration between) const;
   void compare_threads(const process_look& look, duration between);
+  void compare_others(const process_look& look, duration between);
   void compare_children(const process_look& look, duration between);
+  void compare_child(const child_look& child, const process_look& look, duration between);
   bool child_counts(const child_look& child, const process_look& look) const;
   /// The largest share of a core that a deciding thread (without any: the process) wanted and got.
   thread_change decided() const;
@@ -74,12 +97,13 @@ class compared_looks {
   bool stacks_known_ = true;
   bool io_moves_ = false;
   bool children_move_ = false;
-  bool joined_move_ = false; ///< threads that a deciding thread waits for
+  effort awaited_ = effort::none; ///< by the threads and children that a deciding thread waits for
+  effort beside_ = effort::none;  ///< by all of them
 };
 
 /// It goes on neither by itself nor through a child.
 constexpr bool stands(motion m) {
-  return m == motion::sleeps || m == motion::spins || m == motion::stopped;
+  return m == motion::sleeps || m == motion::spins || m == motion::stopped || m == motion::awaits;
 }
 
 } // namespace troupe::diag

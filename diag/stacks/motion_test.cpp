@@ -140,8 +140,90 @@ TEST_CASE("a thread that waits for another one moves while that computes or byte
     return l;
   };
   CHECK(moves({joins(1s), joins(1100ms)}) == motion::moves);
-  CHECK(moves({joins(1s), joins(1080ms)}) == motion::sleeps); // it keeps an eye on things
+  CHECK(moves({joins(1s), joins(1080ms)}) == motion::awaits); // or it keeps an eye on things
+  CHECK(moves({joins(1s), joins(1005ms)}) == motion::sleeps);
   CHECK(moves({joins(1s), joins(1s, 1u << 20)}) == motion::moves);
+}
+
+TEST_CASE("a thread that waits for another one is where that one is, if it is a pool's") {
+  const auto beside = [](thread_role role, awaited waits, bool joins, duration cpu = 1s) {
+    auto l = with(look(1, 1s), thread_look{helper, cpu, 7});
+    l.threads[0].joins = joins;
+    l.threads[1].role = role;
+    l.threads[1].waits = waits;
+    return l;
+  };
+  const auto both = [&](thread_role role, awaited waits, bool joins) {
+    return moves({beside(role, waits, joins), beside(role, waits, joins)});
+  };
+  for (const auto what : {awaited::outside, awaited::child}) {
+    CHECK(both(thread_role::pool, what, true) == motion::works);
+    // Which thread sets an event is not known.
+    CHECK(both(thread_role::own, what, true) == motion::awaits);
+    CHECK(both(thread_role::helper, what, true) == motion::sleeps);
+    // A lock that the script takes itself.
+    for (const auto role : {thread_role::pool, thread_role::own, thread_role::helper})
+      CHECK(both(role, what, false) == motion::sleeps);
+  }
+  CHECK(both(thread_role::pool, awaited::lock, true) == motion::sleeps); // it has nothing to do
+  // One that polls, and is met at work.
+  CHECK(moves({beside(thread_role::pool, awaited::outside, true),
+               beside(thread_role::pool, awaited::nothing, true)}) == motion::works);
+  CHECK(moves({beside(thread_role::pool, awaited::nothing, true),
+               beside(thread_role::pool, awaited::nothing, true, 1020ms)}) == motion::works);
+  // While its data loader is waited for, other threads are not.
+  auto loader = beside(thread_role::own, awaited::outside, true);
+  loader.children.push_back(child(5, 1s));
+  loader.children[0].role = "data loader worker 0";
+  CHECK(moves({loader, loader}) == motion::sleeps);
+}
+
+TEST_CASE("a deadlock is a lock beside which nothing is at work") {
+  const auto in_lock = [](bool joins, bool shared = false) {
+    auto l = look(1, 1s);
+    l.threads[0].joins = joins;
+    l.threads[0].shared_lock = shared;
+    return l;
+  };
+  const auto twice = [](const process_look& l) { return compared({l, l}); };
+  CHECK(twice(in_lock(true)).deadlocked());
+  CHECK(twice(in_lock(false)).locked());
+  CHECK_FALSE(twice(in_lock(false)).deadlocked()); // native code may have the lock
+  CHECK(twice(in_lock(true, true)).locked());
+  CHECK_FALSE(twice(in_lock(true, true)).deadlocked()); // another process may
+  for (const bool joins : {true, false}) {
+    auto pauses = in_lock(joins);
+    pauses.threads[0].timed_lock = true;
+    CHECK(moves({pauses, pauses}) == (joins ? motion::awaits : motion::sleeps));
+    CHECK_FALSE(twice(pauses).locked());
+  }
+  auto reads = in_lock(true);
+  reads.threads[0].waits = awaited::kernel;
+  CHECK_FALSE(twice(reads).locked());
+  auto polls = with(in_lock(false), thread_look{helper, 1s, 7});
+  CHECK(twice(polls).locked());
+  polls.threads[1].waits = awaited::outside;
+  CHECK_FALSE(twice(polls).locked());
+  CHECK_FALSE(compared({with(in_lock(false), child(5, 1s)), with(in_lock(false), child(5, 1200ms))})
+                  .locked());
+  CHECK_FALSE(compared({in_lock(false), with(in_lock(false), child(5, 1s))}).locked());
+}
+
+TEST_CASE("a script that is over has ended once nothing of it goes on") {
+  auto over = look(1, 1s);
+  over.ends = true;
+  CHECK_FALSE(compared({over}).ended());
+  CHECK(compared({over, over}).ended());
+  auto sends = over;
+  sends.threads[0].joins = true;
+  auto sent = sends;
+  sent.io_bytes = 1u << 20;
+  CHECK(compared({sends, sends}).ended());
+  CHECK_FALSE(compared({sends, sent}).ended());
+  auto computes = over;
+  computes.threads[0].cpu_time = computes.cpu_time = 1200ms;
+  CHECK_FALSE(compared({over, computes}).ended());
+  CHECK_FALSE(compared({with(over, child(5, 1s)), with(over, child(6, 1200ms))}).ended());
 }
 
 TEST_CASE("a call that may take long is no standstill: in C, outside, or of a child") {
@@ -226,6 +308,35 @@ TEST_CASE("children count that a thread has started which decides") {
   CHECK(moves({with(joins, of(child(5, 1s), helper)), with(joins, of(child(6, 1200ms), helper))}) ==
         motion::moves);
   CHECK(moves({joins, with(joins, of(child(5, 1s), helper))}) == motion::sleeps);
+  // It is at work in one function all the time, or asleep in a call that may take long.
+  const auto waits_for = [&](process_look l, duration cpu, awaited waits, thread_role role) {
+    auto c = of(child(5, cpu), helper);
+    c.threads[0].waits = waits;
+    c.threads[0].role = role;
+    return with(std::move(l), c);
+  };
+  for (const auto role : {thread_role::own, thread_role::pool}) {
+    CHECK(moves({waits_for(joins, 1s, awaited::nothing, role),
+                 waits_for(joins, 1200ms, awaited::nothing, role)}) == motion::works);
+    CHECK(moves({waits_for(quiet, 1s, awaited::nothing, role),
+                 waits_for(quiet, 1200ms, awaited::nothing, role)}) == motion::sleeps);
+  }
+  const auto naps = [&](thread_role role) {
+    const auto l = waits_for(joins, 1s, awaited::outside, role);
+    return moves({l, l});
+  };
+  CHECK(naps(thread_role::pool) == motion::works);
+  CHECK(naps(thread_role::own) == motion::awaits); // or a server without requests
+  CHECK(naps(thread_role::helper) == motion::sleeps);
+  // A semaphore that processes share, and a pipe that is read.
+  auto shares = quiet;
+  shares.threads[0].shared_lock = true;
+  CHECK(moves({with(shares, child(5, 1s)), with(shares, child(5, 1200ms))}) == motion::works);
+  auto reads = quiet;
+  reads.threads[0].waits = awaited::kernel;
+  CHECK(moves({with(reads, child(5, 1s)), with(reads, child(5, 1200ms))}) == motion::works);
+  CHECK(moves({with(reads, of(child(5, 1s), helper)), with(reads, of(child(5, 1200ms), helper))}) ==
+        motion::sleeps);
   // A data loader's worker runs ahead beside a step that hangs.
   auto loader = child(5, 1s), later = child(6, 1200ms);
   loader.role = later.role = "data loader worker 0";
@@ -282,7 +393,7 @@ TEST_CASE("a child without Python moves when it computes, such as a compiler") {
 }
 
 TEST_CASE("which kinds stand") {
-  for (const auto m : {motion::sleeps, motion::spins, motion::stopped})
+  for (const auto m : {motion::sleeps, motion::spins, motion::stopped, motion::awaits})
     CHECK(stands(m));
   for (const auto m :
        {motion::moves, motion::unknown, motion::works, motion::starves, motion::ends})

@@ -142,8 +142,8 @@ void write_facts(const process_stacks& process, messages::ProcessStacks::Builder
 
 /// Of a later version's kinds of motion nothing is known.
 motion motion_of(std::uint8_t number) {
-  return number <= static_cast<std::uint8_t>(motion::ends) ? static_cast<motion>(number)
-                                                           : motion::unknown;
+  return number <= static_cast<std::uint8_t>(motion::awaits) ? static_cast<motion>(number)
+                                                             : motion::unknown;
 }
 
 bool all_below(capnp::List<std::uint32_t>::Reader places, std::size_t bound) {

@@ -47,6 +47,7 @@ enum class motion : std::uint8_t {
   works,   ///< it is in one call that may take long: a computation in C, an answer, a child
   starves, ///< it is ready to run, and other processes have the processors
   ends,    ///< its script is over, and the interpreter or the process is being closed
+  awaits,  ///< it sleeps until another thread or process lets it go on, and one may be about to
 };
 
 struct process_stacks {

@@ -20,6 +20,7 @@ void take_hang_options(const hang_options& o, const std::string& directory, cons
     of.policy.action = action::act;
     break;
   }
+  of.policy.fixed_limit = o.timeout;
   of.stacks = stacks_directory(directory);
   if (!o.command.empty())
     of.notify = hang_command(o.command, sink);

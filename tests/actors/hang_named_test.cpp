@@ -165,6 +165,81 @@ TEST_SUITE("ended is") {
     }
   }
 
+  TEST_CASE("a deadlock in an event or a queue, in a step or outside of any") {
+    diagnosis_policy policy;
+    policy.action = hang_action::act;
+    for (const auto in : {diag::phase::forward, diag::phase::other}) {
+      training_model::shape s;
+      s.begins_warm = true;
+      training_model m(8, s, policy);
+      m.before_step = [&](std::uint32_t r, std::uint64_t step) -> std::optional<interlude> {
+        if (r != 0 || step != 1'010)
+          return std::nullopt;
+        return interlude{in, 5h, activity::awaits_nothing("wait()"), {}};
+      };
+      m.run(8s);
+      CHECK(m.ended == ranks{0});
+    }
+  }
+
+  TEST_CASE("a rank whose script is over while the others wait for it, once nothing of it moves") {
+    diagnosis_policy policy;
+    policy.action = hang_action::act;
+    for (const bool uploads : {false, true}) {
+      training_model::shape s;
+      s.begins_warm = true;
+      training_model m(8, s, policy);
+      m.before_step = [&](std::uint32_t r, std::uint64_t step) -> std::optional<interlude> {
+        if (r != 0 || step != 1'010)
+          return std::nullopt;
+        auto over = activity::awaits_nothing("threading.py:1590 (_shutdown)");
+        over.ends = true;
+        over.io = uploads;
+        return interlude{diag::phase::forward, 5h, over, {}};
+      };
+      m.run(8s);
+      CHECK(m.verdicts.empty() == uploads);
+      if (!uploads)
+        CHECK(m.verdicts.front().sentence.find("rank 0, which has come to the end of its script") !=
+              std::string::npos);
+      CHECK(m.ended.empty());
+      m.run(80s);
+      CHECK(m.verdicts.empty() == uploads);
+      CHECK(m.ended.empty() == uploads);
+    }
+  }
+
+  TEST_CASE("what the user's limit is over for, whatever it is at") {
+    diagnosis_policy policy;
+    policy.action = hang_action::act;
+    policy.fixed_limit = 5s;
+    watch_policy watch;
+    watch.fixed_limit = 5s;
+    const activity ways[] = {activity::awaits_outside("sleep()"),
+                             activity::computes("svd()"),
+                             activity::loops("digest()"),
+                             activity::asleep("acquire()"),
+                             activity::awaits_thread("wait()", diag::thread_role::own),
+                             {}};
+    for (const auto& way : ways) {
+      CAPTURE(way.place);
+      training_model::shape s;
+      s.begins_warm = true;
+      training_model m(8, s, policy, watch);
+      m.before_step = [&](std::uint32_t r, std::uint64_t step) -> std::optional<interlude> {
+        if (r != 0 || step != 1'010)
+          return std::nullopt;
+        return interlude{diag::phase::other, 5h, way, {}};
+      };
+      m.run(12s);
+      CHECK(m.verdicts.empty() == way.stacks_move);
+      CHECK(m.ended.empty() == way.stacks_move);
+      m.run(60s);
+      CHECK(m.verdicts.size() == 1);
+      CHECK(m.ended.empty() == way.stacks_move); // one that moves is told, and not ended
+    }
+  }
+
   TEST_CASE("no rank soon that may be at work, and none ever that moves") {
     diagnosis_policy policy;
     policy.action = hang_action::act;
@@ -173,15 +248,21 @@ TEST_SUITE("ended is") {
       activity looks;
       diag::phase in;
       duration least, most;
-    } cases[] = {{loop, diag::phase::forward, 10min, 12min},
-                 {loop, diag::phase::other, 10min, 12min},
-                 {activity::asleep("acquire()"), diag::phase::other, 10min, 12min},
-                 {activity::computes("svd()"), diag::phase::forward, 30min, 33min},
-                 {activity::awaits_outside("recv()"), diag::phase::other, 30min, 33min},
-                 {activity::awaits_outside("wait4()", diag::awaited::child), diag::phase::other,
-                  30min, 33min},
-                 {{}, diag::phase::other, 3h, 3h},
-                 {loop.starved(0.1), diag::phase::forward, 3h, 3h}};
+    } cases[] = {
+        {loop, diag::phase::forward, 10min, 12min},
+        {loop, diag::phase::other, 10min, 12min},
+        {activity::asleep("acquire()"), diag::phase::other, 60s, 90s},
+        {activity::asleep("acquire()").beside_programs(), diag::phase::other, 10min, 12min},
+        {activity::awaits_thread("wait()", diag::thread_role::own), diag::phase::forward, 10min,
+         12min},
+        {activity::awaits_thread("result()", diag::thread_role::pool), diag::phase::forward, 30min,
+         33min},
+        {activity::computes("svd()"), diag::phase::forward, 30min, 33min},
+        {activity::awaits_outside("recv()"), diag::phase::other, 30min, 33min},
+        {activity::awaits_outside("wait4()", diag::awaited::child), diag::phase::other, 30min,
+         33min},
+        {{}, diag::phase::other, 3h, 3h},
+        {loop.starved(0.1), diag::phase::forward, 3h, 3h}};
     for (const auto& c : cases) {
       CAPTURE(c.looks.place);
       for (const bool until_the_least : {true, false}) {

@@ -57,14 +57,15 @@ activity some_work(random_source& chance) {
   child.children_move = chance.chance(0.5);
   activity file = activity::held("write() at file.py:3 (dump)");
   file.io = true;
-  const activity kinds[] = {activity::computes("train.py:40 (svd)"),
+  const activity kinds[] = {activity::awaits_thread("result()", diag::thread_role::pool),
+                            activity::computes("train.py:40 (svd)"),
                             activity::loops("train.py:44 (digest)"),
                             activity::awaits_outside("recv() at service.py:4 (ask)"),
                             activity::awaits_outside("sleep() at wait.py:2 (poll)"),
                             child,
                             file,
                             activity{}};
-  auto work = kinds[chance.below(7)];
+  auto work = kinds[chance.below(8)];
   if (chance.chance(0.3))
     work = work.beside_programs();
   return work;
@@ -113,16 +114,23 @@ TEST_SUITE("nothing is said of") {
     });
   }
 
-  TEST_CASE("interpreters that close, one after the other and for a while") {
+  TEST_CASE("interpreters that close, all together or while bytes flow, and for a while") {
     each_seed(2'200, [](training_model& m, random_source& chance) {
       m.before_step = [&chance](std::uint32_t r, std::uint64_t step) -> std::optional<interlude> {
         random_source of_all(step);
-        if (!of_all.chance(0.005) || (r != 0 && chance.chance(0.3)))
+        if (!of_all.chance(0.005))
+          return std::nullopt;
+        const bool together = of_all.chance(0.5);
+        const auto how_long = some_time(of_all);
+        if (!together && r != 0 && chance.chance(0.3))
           return std::nullopt;
         auto closes = chance.chance(0.5) ? activity::loops("") : activity::asleep("");
         closes.ends = true;
+        // The others wait for it: it finishes an upload, or what it was computing.
+        if (!together)
+          closes.io = true;
         return interlude{chance.chance(0.5) ? diag::phase::other : diag::phase::forward,
-                         some_time(chance),
+                         together ? how_long : some_time(chance),
                          closes,
                          {}};
       };

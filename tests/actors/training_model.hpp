@@ -29,6 +29,10 @@ struct activity {
   bool line_moves = false;                    ///< within its innermost function
   double had = 1;                             ///< of the cores that it wants, it gets this part
   bool ends = false;                          ///< its interpreter is being closed
+  bool joins = false;                         ///< it waits for another thread by Python's means
+  /// What another thread is, and what that waits for.
+  diag::thread_role beside = diag::thread_role::own;
+  diag::awaited beside_awaits = diag::awaited::nothing;
   /// Of other threads of the process: programs that one starts, and cores and bytes that they use.
   bool starts_programs = false;
   double beside_cpu = 0;
@@ -55,6 +59,19 @@ struct activity {
   static activity awaits_outside(std::string where, diag::awaited what = diag::awaited::outside) {
     activity a{'S', 0, false, false, false, std::move(where), {}, false};
     a.awaits = what;
+    return a;
+  }
+  /// In result(), or in wait() of an event, while another thread waits for something outside.
+  static activity awaits_thread(std::string where, diag::thread_role which) {
+    auto a = asleep(std::move(where));
+    a.joins = true;
+    a.beside = which;
+    a.beside_awaits = diag::awaited::outside;
+    return a;
+  }
+  static activity awaits_nothing(std::string where) {
+    auto a = asleep(std::move(where));
+    a.joins = true;
     return a;
   }
   /// The rest of the machine has the processors.

@@ -90,8 +90,11 @@ diag::process_look training_model::look(std::uint32_t r) {
   main.position = looks.line_moves ? ns() : 1;
   main.io_bytes = k.io;
   main.waits = looks.cpu == 0 ? looks.awaits : diag::awaited::nothing;
+  main.joins = looks.joins;
   const auto helper = l.pid + 1'000'000;
   l.threads = {main, {helper, k.beside_cpu, ns(), k.beside_cpu, ns()}};
+  l.threads[1].role = looks.beside;
+  l.threads[1].waits = looks.beside_awaits;
   l.place = looks.place;
   l.children = looks.children;
   l.slow_peers = k.peers;

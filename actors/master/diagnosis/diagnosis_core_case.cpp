@@ -159,7 +159,7 @@ duration diagnosis_core::confirm_at(instant now) const {
 /// To end a process cannot be taken back. So: only a hang that has a culprit, which does not move;
 /// after the verdict has stood for a while; and of a rank that may be at work not for minutes. A
 /// rank that is stopped, or in another collective than the rest, or asleep in the middle of a step
-/// while nothing works for it, is at no work.
+/// while nothing works for it, or in a deadlock, is at no work.
 bool diagnosis_core::may_act(instant now, const told_verdict& told) const {
   const auto& v = told.what;
   const bool of_hang = v.kind == HangKind::NOT_ENTERED || v.kind == HangKind::OTHER_COLLECTIVE ||
@@ -167,10 +167,7 @@ bool diagnosis_core::may_act(instant now, const told_verdict& told) const {
   if (policy_.action != hang_action::act || case_->is != stage::told || !of_hang ||
       v.culprits.empty() || v.moves || v.all_alike || now - told.at < confirm_at(now))
     return false;
-  const auto least = v.works      ? duration(policy_.act_works_least)
-                     : v.may_work ? duration(policy_.act_least)
-                                  : duration::zero();
-  return v.stood >= least;
+  return v.stood >= v.act_least;
 }
 
 void diagnosis_core::act(effects& out, instant now) {

@@ -3,6 +3,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace troupe::actors {
 
@@ -16,6 +17,9 @@ enum class hang_action : std::uint8_t {
 /// When a standstill is explained, and what follows.
 struct diagnosis_policy {
   hang_action action = hang_action::tell;
+  /// The user's limit: nothing of what follows makes a verdict later than it. A rank that moves is
+  /// still given `moves_factor` times as long, and never ended.
+  std::optional<duration> fixed_limit;
   /// After the first report of a standstill: how long the other nodes' reports are waited for.
   duration grace = 300ms;
   /// A node that has not answered by then is left to its lease.
@@ -31,6 +35,9 @@ struct diagnosis_policy {
   /// The same of one that is in a call which may take long, or that runs a loop of Python outside
   /// of any step: a metric, a factorization, a service that answers late.
   duration works_least = 6min;
+  /// The same of one that sleeps until another of its threads or processes lets it go on, where one
+  /// of these may be about to: whether that is the one cannot be known.
+  duration awaits_least = 60s;
   /// A standstill that passed by itself was none: in that phase all ranks are given so many times
   /// as long from then on, at most:
   double survived_factor = 1.5;
@@ -54,6 +61,10 @@ struct diagnosis_policy {
   /// any step; and one in a call that may take long.
   duration act_least = 10min;
   duration act_works_least = 30min;
+  /// Outside of any step, in a lock that native code may let go of; and one whose script is over,
+  /// without any motion.
+  duration act_locked_least = 60s;
+  duration act_ended_least = 60s;
   /// A rank whose time in a step is so many times the median of the others', for so long and for so
   /// many steps, is slow.
   double straggler_score = 1.5;

@@ -79,7 +79,7 @@ rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Rea
   f.cpu_permille = from.getCpuPermille();
   f.io_moves = from.getIoMoves();
   f.traced = from.getTraced();
-  f.motion = enum_within(from.getMotion(), rank_motion::delayed, rank_motion::unknown);
+  f.motion = enum_within(from.getMotion(), rank_motion::deadlocked, rank_motion::unknown);
   f.place = bounded_text(from.getPlace(), limits::place_max);
   f.evidence = bounded_lines(from.getEvidence(), limits::evidence_lines_max);
   f.slow_peers = bounded_lines(from.getSlowPeers(), limits::slow_peers_max);

@@ -59,6 +59,10 @@ enum class rank_motion : std::uint8_t {
   starves, ///< ready to run, without a processor
   ends,    ///< its script is over
   delayed, ///< as `stands`, while another thread of it had no processor: it may only be late
+  awaits,  ///< asleep until another of its threads or processes lets it go on: one may be about to
+  ended,   ///< as `ends`, and nothing of it goes on
+  locked,  ///< as `stands`, in a lock, and nothing else of it is at work
+  deadlocked, ///< as `locked`, where only its own Python could let it go on
 };
 
 /// The newest that is known of a rank. Times are as of `at`.
@@ -93,14 +97,22 @@ struct rank_facts {
   bool is_held_by_kernel() const { return state == 'D'; }
   bool spins() const { return motion == rank_motion::spins; }
   bool works() const { return motion == rank_motion::works; }
+  bool awaits() const { return motion == rank_motion::awaits; }
+  bool ended() const { return motion == rank_motion::ended; }
+  /// Its script is.
+  bool is_over() const { return motion == rank_motion::ends || ended(); }
+  bool in_lock() const {
+    return motion == rank_motion::locked || motion == rank_motion::deadlocked;
+  }
+  /// Asleep, and nothing works for it.
+  bool stands() const { return motion == rank_motion::stands || in_lock(); }
   /// It goes on neither by itself nor through a child, as far as can be seen.
   bool stays() const {
-    return motion == rank_motion::stands || motion == rank_motion::delayed || spins() || works();
+    return stands() || motion == rank_motion::delayed || spins() || works() || awaits();
   }
   /// Others have the processors that it needs, or it is about to go.
   bool is_late() const {
-    return motion == rank_motion::delayed || motion == rank_motion::starves ||
-           motion == rank_motion::ends;
+    return motion == rank_motion::delayed || motion == rank_motion::starves || is_over();
   }
   /// In a part of a step that every step has. Elsewhere a script may be at anything: a metric of
   /// rank 0, a file, a service.
@@ -109,10 +121,11 @@ struct rank_facts {
            phase_now == diag::phase::backward || phase_now == diag::phase::optimizer;
   }
   /// It may be at work that no hook sees, or wait for storage that is slow. The rest is asleep in
-  /// the middle of a step, and nothing works for it.
+  /// the middle of a step, or in a deadlock wherever it is, and nothing works for it.
   bool may_work() const {
-    return motion != rank_motion::stands || !in_step() || phase_now == diag::phase::input ||
-           is_held_by_kernel();
+    if (!stands() || phase_now == diag::phase::input || is_held_by_kernel())
+      return true;
+    return !in_step() && !in_lock();
   }
   bool over_limit() const { return limit > duration::zero() && idle >= limit; }
   bool says_collectives() const {

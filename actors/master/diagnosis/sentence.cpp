@@ -94,7 +94,7 @@ std::string plight(const verdict& v, const rank_facts& f) {
     return fmt::format("the kernel has held in {} for {}{}: look at its disk or network file "
                        "system, and at dmesg",
                        place, how_long, also_doing(f));
-  if (v.moves && f.motion == rank_motion::ends)
+  if (f.ended() || (v.moves && f.motion == rank_motion::ends))
     return fmt::format("has come to the end of its script{} and has not ended for {}",
                        f.place.empty() ? "" : ", in " + f.place + ",", how_long);
   if (v.moves && f.motion == rank_motion::starves)

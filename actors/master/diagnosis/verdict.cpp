@@ -58,15 +58,38 @@ class judge_of {
   duration hold(const rank_facts& f) const {
     if (f.is_stopped())
       return {};
+    const auto moves = std::chrono::duration_cast<duration>(f.limit * policy_.moves_factor);
+    // The user knows better what is usual.
+    if (policy_.fixed_limit)
+      return f.stays() || f.is_over() ? f.limit : moves;
     if (writes_out(f))
       return std::max(f.limit, policy_.writes_out_least);
     const auto least = std::max(f.limit, survived_in(f));
     if (f.works() || (f.spins() && !f.in_step()))
       return std::max<duration>(least, policy_.works_least);
-    if (f.stays())
+    if (f.awaits())
+      return std::max<duration>(least, policy_.awaits_least);
+    if (f.stays() || is_missed(f))
       return least;
-    return std::max<duration>(policy_.moves_least,
-                              std::chrono::duration_cast<duration>(f.limit * policy_.moves_factor));
+    return std::max<duration>(policy_.moves_least, moves);
+  }
+  /// Others wait in a collective that it will never enter.
+  bool is_missed(const rank_facts& f) const {
+    return f.ended() && std::any_of(graph_.outside.begin(), graph_.outside.end(),
+                                    [&](std::uint32_t r) { return &ranks_[r] == &f; });
+  }
+  /// So long it must have stood before it is ended.
+  duration act_least(const rank_facts& f) const {
+    if (policy_.fixed_limit)
+      return {};
+    if (f.ended())
+      return policy_.act_ended_least;
+    if (f.works())
+      return policy_.act_works_least;
+    if (f.may_work())
+      return policy_.act_least;
+    return f.in_step() || f.motion != rank_motion::locked ? duration::zero()
+                                                          : duration(policy_.act_locked_least);
   }
   duration survived_in(const rank_facts& f) const {
     const auto longest = survived_[static_cast<std::size_t>(f.phase_now)];
@@ -100,9 +123,8 @@ class judge_of {
       v.stood = std::min(v.stood, ranks_[r].idle);
       if (ranks_[r].is_stopped())
         continue;
-      v.moves |= !ranks_[r].stays();
-      v.works |= ranks_[r].works();
-      v.may_work |= ranks_[r].may_work();
+      v.moves |= !ranks_[r].stays() && !is_missed(ranks_[r]);
+      v.act_least = std::max(v.act_least, act_least(ranks_[r]));
     }
     if (!v.culprits.empty())
       // One that is stopped says most; else the one that has stood longest was there first.
@@ -120,7 +142,8 @@ class judge_of {
   /// Whatever these ranks do meanwhile, they have entered what the others have not.
   verdict other_collective(const list& culprits) const {
     auto v = of(HangKind::OTHER_COLLECTIVE, culprits);
-    v.moves = v.works = v.may_work = false;
+    v.moves = false;
+    v.act_least = {};
     v.other = graph_.other;
     return v;
   }
@@ -193,7 +216,8 @@ class judge_of {
         return std::nullopt;
       auto v = of(HangKind::NOT_ENTERED, alone);
       v.stood = v.waits.shortest;
-      v.moves = v.works = v.may_work = false;
+      v.moves = false;
+      v.act_least = {};
       v.goes_on = true;
       return v;
     }
@@ -202,7 +226,9 @@ class judge_of {
     const bool most = 2 * ready.size() > ranks_.size();
     auto v = of(graph_.waits ? HangKind::NOT_ENTERED : HangKind::ALONE,
                 most && !stopped.empty() ? stopped : ready);
-    if (most && stopped.empty() && v.stood < alike_hold(ready))
+    const bool over = std::all_of(ready.begin(), ready.end(),
+                                  [this](std::uint32_t r) { return is_missed(ranks_[r]); });
+    if (most && stopped.empty() && !over && v.stood < alike_hold(ready))
       return std::nullopt;
     return v;
   }
@@ -282,6 +308,8 @@ class judge_of {
   }
 
   duration alike_hold(const list& some) const {
+    if (policy_.fixed_limit)
+      return {};
     const bool input = std::all_of(some.begin(), some.end(), [this](std::uint32_t r) {
       return ranks_[r].phase_now == diag::phase::input;
     });

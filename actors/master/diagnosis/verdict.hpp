@@ -24,9 +24,9 @@ struct verdict {
   /// not left; the ranks of `waits` may be a collective further.
   wait_graph::wait other;
   duration stood{};
-  bool moves = false;     ///< the culprits move, and have reported nothing for very long
-  bool works = false;     ///< a culprit is in a call that may take long
-  bool may_work = false;  ///< a culprit may be at work that no hook sees
+  bool moves = false; ///< the culprits move, and have reported nothing for very long
+  /// None of the culprits may be ended before it has stood for so long: it may be at work.
+  duration act_least{};
   bool goes_on = false;   ///< the culprits make steps without the others
   bool all_alike = false; ///< no rank is different from the others
   /// They have entered like the others, and take no part in it.

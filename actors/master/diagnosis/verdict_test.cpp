@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <vector>
 
 using namespace troupe;
@@ -29,8 +30,16 @@ struct scene {
     all[rank].rows[0].left = all[rank].rows[0].entered;
     all[rank].idle = ago;
   }
-  std::optional<verdict> judged() const { return judge({}, all, names); }
+  /// Rank 1 has not entered what the others wait in, and looks like this.
+  void misses(rank_motion looks, diag::phase in = diag::phase::forward) {
+    auto& f = all[1];
+    f.rows[0].entered = f.rows[0].left;
+    f.motion = looks;
+    f.phase_now = in;
+  }
+  std::optional<verdict> judged() const { return judge(policy, all, names); }
 
+  diagnosis_policy policy;
   std::vector<rank_facts> all{4};
   communicator_names names;
 };
@@ -72,5 +81,95 @@ TEST_SUITE("a collective that all have entered") {
     REQUIRE(v);
     CHECK(v->kind == HangKind::LINK);
     CHECK(v->waits.ranks == std::vector<std::uint32_t>{1, 2, 3});
+  }
+}
+
+TEST_SUITE("a rank that the others wait for") {
+  using m = rank_motion;
+
+  duration named_after(scene s) {
+    for (const duration d : std::initializer_list<duration>{2s, 60s, 6min, 10min}) {
+      for (auto& f : s.all)
+        f.idle = d;
+      if (const auto v = s.judged(); v && v->culprits == std::vector<std::uint32_t>{1})
+        return d;
+    }
+    return 24h;
+  }
+
+  TEST_CASE("is named at its limit, or after as long as what it does may take") {
+    const struct {
+      rank_motion looks;
+      duration after;
+    } cases[] = {{m::stands, 2s},  {m::locked, 2s},  {m::deadlocked, 2s}, {m::ended, 2s},
+                 {m::awaits, 60s}, {m::works, 6min}, {m::moves, 10min},   {m::ends, 10min}};
+    for (const auto& c : cases) {
+      CAPTURE(static_cast<int>(c.looks));
+      scene s(2s);
+      s.misses(c.looks);
+      CHECK(named_after(s) == c.after);
+    }
+  }
+
+  TEST_CASE("is named at the user's limit, whatever it does, if it does not move") {
+    for (const auto looks :
+         {m::stands, m::locked, m::deadlocked, m::ended, m::ends, m::awaits, m::works, m::spins}) {
+      CAPTURE(static_cast<int>(looks));
+      scene s(2s);
+      s.misses(looks, diag::phase::other);
+      s.policy.fixed_limit = s.all[1].limit;
+      const auto v = s.judged();
+      REQUIRE(v);
+      CHECK(v->culprits == std::vector<std::uint32_t>{1});
+      CHECK(v->act_least == 0s);
+      CHECK(v->moves == (looks == m::ends));
+    }
+    scene s(2s);
+    s.misses(m::moves);
+    s.policy.fixed_limit = s.all[1].limit;
+    CHECK_FALSE(s.judged());
+    s.all[1].idle = 12s; // ten times that
+    REQUIRE(s.judged());
+    CHECK(s.judged()->moves);
+  }
+
+  TEST_CASE("is ended as soon as its standstill cannot be work") {
+    const struct {
+      rank_motion looks;
+      diag::phase in;
+      duration least;
+    } cases[] = {
+        {m::stands, diag::phase::forward, 0s},      {m::locked, diag::phase::forward, 0s},
+        {m::deadlocked, diag::phase::forward, 0s},  {m::deadlocked, diag::phase::other, 0s},
+        {m::locked, diag::phase::other, 60s},       {m::stands, diag::phase::other, 10min},
+        {m::deadlocked, diag::phase::input, 10min}, {m::awaits, diag::phase::forward, 10min},
+        {m::spins, diag::phase::forward, 10min},    {m::works, diag::phase::forward, 30min},
+        {m::ended, diag::phase::other, 60s}};
+    for (const auto& c : cases) {
+      CAPTURE(static_cast<int>(c.looks));
+      scene s(1h);
+      s.misses(c.looks, c.in);
+      const auto v = s.judged();
+      REQUIRE(v);
+      CHECK(v->culprits == std::vector<std::uint32_t>{1});
+      CHECK(v->act_least == c.least);
+      CHECK_FALSE(v->moves);
+    }
+  }
+
+  TEST_CASE("is not told for the end of its script alone") {
+    scene s(2s);
+    for (auto& f : s.all)
+      f.rows[0].left = f.rows[0].entered, f.motion = m::ended;
+    CHECK_FALSE(s.judged());
+    // Three of four are over, and the last one is in a batch more.
+    scene uneven(2s);
+    for (const auto over : {0, 1, 2}) {
+      auto& f = uneven.all[static_cast<std::size_t>(over)];
+      f.rows[0].entered = f.rows[0].left;
+      f.motion = m::ended;
+    }
+    REQUIRE(uneven.judged());
+    CHECK(uneven.judged()->culprits == std::vector<std::uint32_t>{0, 1, 2});
   }
 }

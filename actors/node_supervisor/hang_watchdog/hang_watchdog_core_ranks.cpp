@@ -143,7 +143,8 @@ void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
   }
   // Only a stop can be seen of it, and what a user's own limit is about.
   if (!is_fed(r) && !is_stopped(r.moves) &&
-      !(policy_.fixed_limit && diag::stands(r.moves.moves()))) {
+      !(policy_.fixed_limit &&
+        (diag::stands(r.moves.moves()) || r.moves.moves() == diag::motion::works))) {
     r.changed = now;
     let_go(r);
     return;

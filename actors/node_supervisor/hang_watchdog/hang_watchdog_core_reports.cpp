@@ -35,12 +35,28 @@ std::string start_of(const std::string& text, std::size_t most) {
 
 /// As RankProgress.motion has it.
 std::uint8_t number_of(const diag::compared_looks& looks) {
-  enum : std::uint8_t { unknown, moves, stands, spins, works, starves, ends, delayed };
+  enum : std::uint8_t {
+    unknown,
+    moves,
+    stands,
+    spins,
+    works,
+    starves,
+    ends,
+    delayed,
+    awaits,
+    ended,
+    locked,
+    deadlocked
+  };
   switch (looks.moves()) {
   case diag::motion::moves:
     return moves;
   case diag::motion::sleeps:
-    return looks.lacks_a_core() ? delayed : stands;
+    return looks.lacks_a_core() ? delayed
+           : looks.deadlocked() ? deadlocked
+           : looks.locked()     ? locked
+                                : stands;
   case diag::motion::stopped:
     return stands;
   case diag::motion::spins:
@@ -49,8 +65,10 @@ std::uint8_t number_of(const diag::compared_looks& looks) {
     return works;
   case diag::motion::starves:
     return starves;
+  case diag::motion::awaits:
+    return awaits;
   case diag::motion::ends:
-    return ends;
+    return looks.ended() ? ended : ends;
   case diag::motion::unknown:
     break;
   }

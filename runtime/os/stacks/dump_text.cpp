@@ -76,6 +76,8 @@ std::string_view words_of(diag::motion m) {
     return "it waits for a processor, which others have";
   case diag::motion::ends:
     return "its script is over, and it is being closed";
+  case diag::motion::awaits:
+    return "it sleeps until another of its threads or processes lets it go on";
   }
   return "";
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -71,12 +72,30 @@ processor_time processor_time_of(const std::string& schedstat) {
   return {of(ran), of(std::strtoull(end, nullptr, 10))};
 }
 
+/// Of futex(address, operation, value, time, …). The C library asks for a lock within its process
+/// wherever it may: one of multiprocessing is between processes, and so is the wait for a thread's
+/// end.
+void take_lock(thread_facts& t, const char* arguments) {
+  constexpr unsigned long long within_process = 128; // FUTEX_PRIVATE_FLAG
+  std::array<unsigned long long, 4> words{};
+  for (auto& word : words) {
+    char* end = nullptr;
+    word = std::strtoull(arguments, &end, 16);
+    if (end == arguments)
+      return;
+    arguments = end;
+  }
+  t.shared_lock = (words[1] & within_process) == 0;
+  t.timed_lock = words[3] != 0;
+}
+
 std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto directory = fmt::format("/proc/{}/task/{}", pid, id);
   const auto stat = stat_of(directory);
   if (!stat)
     return std::nullopt;
-  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, 0, {}, {}};
+  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, 0, {},
+                 {}, false,      false};
   // Finer than ticks, where the kernel keeps it.
   const auto time = processor_time_of(first_line_of(directory + "/schedstat"));
   if (time.ran > duration::zero())
@@ -94,6 +113,8 @@ std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto number = std::strtol(call.c_str(), &end, 10);
   if (end != call.c_str() && number >= 0)
     t.syscall = syscall_name(number);
+  if (t.syscall == "futex")
+    take_lock(t, end);
   return t;
 }
 

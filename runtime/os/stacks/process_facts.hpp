@@ -20,10 +20,12 @@ struct thread_facts {
   std::string name;
   char state = '?';
   duration cpu{};
-  duration wanted{};    ///< it ran or waited for a processor; 0: not known
-  std::uint64_t io = 0; ///< bytes, by its own read() and write() and their like; 0: not known
-  std::string waits_in; ///< the kernel's function (wchan); empty: it runs, or may not be known
-  std::string syscall;  ///< the same
+  duration wanted{};        ///< it ran or waited for a processor; 0: not known
+  std::uint64_t io = 0;     ///< bytes, by its own read() and write() and their like; 0: not known
+  std::string waits_in;     ///< the kernel's function (wchan); empty: it runs, or may not be known
+  std::string syscall;      ///< the same
+  bool shared_lock = false; ///< it waits in a lock that other processes may hold
+  bool timed_lock = false;  ///< …for a bounded time
 };
 
 struct input_output {

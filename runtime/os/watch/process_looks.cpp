@@ -50,18 +50,54 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-/// The innermost functions are those by which Python waits for another thread.
+/// The innermost functions are those by which Python waits for another thread or process.
 bool joins_a_thread(const std::vector<diag::stack_frame>& frames) {
-  constexpr std::array<std::string_view, 5> files{
-      "/threading.py", "/queue.py", "/concurrent/futures/_base.py", "/multiprocessing/pool.py",
-      "/multiprocessing/dummy/__init__.py"};
+  constexpr std::array<std::string_view, 2> files{"/threading.py", "/queue.py"};
+  constexpr std::array<std::string_view, 2> packages{"/concurrent/futures/", "/multiprocessing/"};
   constexpr std::size_t looked_at = 2;
   const auto last =
       frames.begin() + static_cast<std::ptrdiff_t>(std::min(frames.size(), looked_at));
   return std::any_of(frames.begin(), last, [&](const diag::stack_frame& f) {
     return std::any_of(files.begin(), files.end(),
-                       [&](std::string_view file) { return ends_with(f.source, file); });
+                       [&](std::string_view file) { return ends_with(f.source, file); }) ||
+           std::any_of(packages.begin(), packages.end(), [&](std::string_view package) {
+             return f.source.find(package) != std::string::npos;
+           });
   });
+}
+
+/// A function of a library, by the start of its name, and the role of a thread in it.
+struct known_function {
+  std::string_view file, function;
+  diag::thread_role role;
+};
+
+/// The innermost one that is known decides: a worker of a fork server was in the server's loop
+/// before, and is further in than that.
+diag::thread_role role_of(const std::vector<diag::stack_frame>& frames) {
+  using role = diag::thread_role;
+  static constexpr std::array<known_function, 12> known{{
+      {"/concurrent/futures/thread.py", "", role::pool},
+      {"/concurrent/futures/process.py", "_process_", role::pool},
+      {"/concurrent/futures/process.py", "", role::helper},
+      {"/multiprocessing/pool.py", "worker", role::pool},
+      {"/multiprocessing/pool.py", "mapstar", role::pool},
+      {"/multiprocessing/pool.py", "starmapstar", role::pool},
+      {"/multiprocessing/pool.py", "", role::helper},
+      {"/multiprocessing/queues.py", "", role::helper},
+      {"/multiprocessing/managers.py", "", role::helper},
+      {"/multiprocessing/resource_sharer.py", "", role::helper},
+      {"/multiprocessing/forkserver.py", "main", role::helper},
+      {"/torch/utils/data/_utils/pin_memory.py", "", role::helper},
+  }};
+  for (const auto& f : frames) {
+    if (f.function == "_serve_one")
+      break;
+    for (const auto& k : known)
+      if (ends_with(f.source, k.file) && f.function.rfind(k.function, 0) == 0)
+        return k.role;
+  }
+  return role::own;
 }
 
 /// While a script runs, it is the outermost function of the main thread. What Python calls after
@@ -154,6 +190,9 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
       look.io_bytes = t.io;
       look.waits = awaited_in(t);
       look.joins = joins_a_thread(python->frames);
+      look.shared_lock = t.shared_lock;
+      look.timed_lock = t.timed_lock;
+      look.role = role_of(python->frames);
       look.runs_on =
           later && later->position != python->position && hash_of(later->frames) == look.stack;
       s.threads.push_back(look);

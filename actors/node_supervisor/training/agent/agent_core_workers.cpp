@@ -144,7 +144,8 @@ void agent_core::all_started(effects& out) {
 }
 
 /// SIGKILL, since a process that hangs may take no other signal; one that is stopped takes this
-/// one. Its end is a failure like any other, told with the reason.
+/// one. Its process alone: among those that it has started is the one that unlinks its semaphores
+/// when all others are gone. Its end is a failure like any other, told with the reason.
 agent_core::effects agent_core::end_worker(instant, const msg<EndWorker>& m) {
   effects out;
   const auto rank = m.read()->getRank();
@@ -155,7 +156,7 @@ agent_core::effects agent_core::end_worker(instant, const msg<EndWorker>& m) {
   if (!w || w->phase != worker_phase::alive)
     return checked(std::move(out));
   w->hung = m.read()->getWhy().cStr();
-  out.push_back(signal_worker{local, SIGKILL});
+  out.push_back(signal_worker{local, SIGKILL, true});
   return checked(std::move(out));
 }
 

@@ -102,7 +102,7 @@ TEST_SUITE("agent_core: what the hang watchdog and the diagnosis have to do with
   TEST_CASE("a rank that hangs is killed, and fails with the reason") {
     agent_story s("b");
     s.runs(1);
-    CHECK(text(s.core.end_worker(s.now, end_worker(1, 3))) == "pass on 1: signal 9");
+    CHECK(text(s.core.end_worker(s.now, end_worker(1, 3))) == "pass on 1: signal 9 alone");
     CHECK(s.ends(1, 1, {true, SIGKILL}) == "report Failed g1 b [b/1: ranks 0, 1 wait for it]");
   }
 
