@@ -435,7 +435,9 @@ class history {
           (of.holds(one.id.save) ||
            (of.touches(one.id.save.made_by) && saved.count(one.id.step) != 0)))
         add_files_of(one.id.step, one.directory, before, may_go);
-    for (const auto& [name, content] : before) {
+    for (const auto& one : before) {
+      const auto& name = one.first; // no binding: the macros' lambdas capture it
+      const auto& content = one.second;
       if (is_cache(name) || name == "dlrover_latest.txt" || may_go.count(name) != 0)
         continue;
       const auto now = after.find(name);

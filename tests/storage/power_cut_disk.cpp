@@ -319,10 +319,7 @@ class simulated_process final : public os::file_ops {
     return 0;
   }
   int unlink(const std::string& path) override { return drop(path, false); }
-  bool is_link(const std::string int unlink(const std::string& path)
-                   override { return drop(path, false); }) override {
-    return false;
-  }
+  bool is_link(const std::string&) override { return false; }
   int rmdir(const std::string& path) override { return drop(path, true); }
   int mkdir(const std::string& path) override {
     if (const int wrong = step(true, true); wrong < 0)

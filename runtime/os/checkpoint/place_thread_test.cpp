@@ -80,7 +80,8 @@ TEST_CASE("a place whose disk hangs holds no other place up") {
 TEST_CASE("at its end what is under way and what was left for later is done") {
   box<std::string> told;
   hanging disk;
-  auto thread = std::make_unique<place_thread>("/nowhere", "n0");
+  auto thread = std::make_unique<place_thread>("/nowhere", "n0",
+                                               std::make_shared<os::saved_again_by_threads>());
   thread->ask(disk.work());
   disk.wait_until_begun();
   thread->ask_later(tells(told, "later"));
