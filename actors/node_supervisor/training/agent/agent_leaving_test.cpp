@@ -101,7 +101,7 @@ TEST_SUITE("agent_core: leaving") {
     CHECK(s.concludes(false) == "stop g1: signal 15 within 30.0 s");
     s.ends(1, 0, killed_by(SIGTERM));
     CHECK(s.ends(1, 1, exited(3)) == "sweep");
-    CHECK(s.is_swept() == lines("close_store", by_failure));
+    CHECK(s.is_swept() == lines("close_store", "save_newest", by_failure));
   }
 
   TEST_CASE("concluded while draining or sweeping: it goes when that is done") {
@@ -119,7 +119,7 @@ TEST_SUITE("agent_core: leaving") {
     t.ends(1, 1, killed_by(SIGTERM));
     t.prepares(2);
     CHECK(t.concludes(false) == "");
-    CHECK(t.is_swept() == lines("close_store", by_failure));
+    CHECK(t.is_swept() == lines("close_store", "save_newest", by_failure));
   }
 
   TEST_CASE("concluded while nothing runs: it goes at once") {
