@@ -275,6 +275,19 @@ def test_a_saver_that_is_killed_is_started_again_and_writes_what_it_finds(tmp_pa
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_saver_that_is_killed_after_the_last_save_loses_nothing(tmp_path, stopped):
+    before = os.listdir("/proc/self/fd")
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        saver = checkpointer._saver._process
+        if stopped:  # it does not come to write it
+            os.kill(saver.pid, signal.SIGSTOP)
+        assert checkpointer.save_checkpoint(5, state_of(5))
+        os.kill(saver.pid, signal.SIGKILL)
+    assert complete_steps(str(tmp_path)) == [5]
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_a_saver_that_ends_again_and_again_fails_saves_in_a_line(tmp_path, caplog):
     with DdpCheckpointer(tmp_path) as checkpointer:
         kept = []

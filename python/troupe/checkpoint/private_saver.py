@@ -26,10 +26,15 @@ class PrivateSaver:
     """
 
     def __init__(self, arena: Arena):
-        self._descriptors = arena.descriptors
+        # Own ones: a saver is started again also after the arena was closed.
+        self._descriptors = [os.dup(one) for one in arena.descriptors]
         self._parent = os.getpid()
         self._starts: list[float] = []
-        self._process = self._start()
+        try:
+            self._process = self._start()
+        except BaseException:
+            self._let_memory_go()
+            raise
         # A child that is forked later, as those of a DataLoader, would hold the pipe open.
         os.register_at_fork(after_in_child=functools.partial(let_go_of, weakref.ref(self)))
         log.info(
@@ -72,6 +77,17 @@ class PrivateSaver:
         killed meanwhile is started again, as before."""
         if self._parent != os.getpid():
             return
+        try:
+            self._await_end(within)
+        finally:
+            self._let_memory_go()
+
+    def _let_memory_go(self) -> None:
+        for one in self._descriptors:
+            os.close(one)
+        self._descriptors = []
+
+    def _await_end(self, within: float) -> None:
         until = time.monotonic() + within
         while True:
             try:
