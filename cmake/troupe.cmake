@@ -93,7 +93,8 @@ endfunction()
 # troupe_test(name SOURCES … DEPS … [LABELS …] [TIMEOUT s]): one doctest executable, one ctest entry.
 # Each executable gets doctest's main from tests/doctest_main.cpp, compiled once. Labelled `threads` are those with
 # more than one; only they are built (target `threaded_tests`) and run with the thread sanitizer. Labelled `once` are
-# those that no sanitizer repeats.
+# those that no sanitizer repeats. Labelled `seeds` are those that play by chance: a sanitized build plays a part of
+# their rounds (tests/rounds.hpp), the plain one all of them.
 add_custom_target(threaded_tests)
 # What tests of the label `once` run: the product's programs, and some of our own.
 add_custom_target(once_programs)
@@ -102,6 +103,9 @@ function(troupe_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT TROUPE_TESTS OR ("once" IN_LIST arg_LABELS AND TROUPE_SANITIZE))
     return()
+  endif()
+  if("seeds" IN_LIST arg_LABELS AND NOT TROUPE_SANITIZE)
+    list(APPEND arg_LABELS once)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 180)
@@ -140,7 +144,8 @@ function(troupe_test_program name)
 endfunction()
 
 # troupe_pytest(name FILES … [OPTIONS …] [LANE lane] [TIMEOUT s] [PYTHON program] [LIBRARIES]): one ctest entry of the
-# label e2e: pytest on files of this folder, or on all of it. With LIBRARIES, Python finds troupe as it was built.
+# label e2e: pytest on files of this folder, or on all of it. With LIBRARIES, Python finds troupe as it was built, and
+# PyTorch computes with one thread: several that share a processor with other tests wait for each other.
 # Tests of one lane never run at once. Each lane mostly waits, and what all lanes do fits two processors. Tests marked
 # `long` are an entry of their own, of the label `long`.
 function(troupe_pytest name)
@@ -174,7 +179,7 @@ function(troupe_pytest name)
   endif()
   if(arg_LIBRARIES)
     set_tests_properties(${entries} PROPERTIES ENVIRONMENT
-      "PYTHONPATH=${PROJECT_SOURCE_DIR}/python;TROUPE_LIB_DIR=${PROJECT_BINARY_DIR}/libexec/troupe;TROUPE_BIN_DIR=${PROJECT_BINARY_DIR}/bin")
+      "PYTHONPATH=${PROJECT_SOURCE_DIR}/python;TROUPE_LIB_DIR=${PROJECT_BINARY_DIR}/libexec/troupe;TROUPE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;OMP_NUM_THREADS=1")
   endif()
 endfunction()
 

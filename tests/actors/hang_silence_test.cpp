@@ -18,7 +18,7 @@ using namespace troupe::actors::testing;
 
 namespace {
 
-constexpr double usual_hours = sanitized ? 3 : 24;
+constexpr double usual_hours = sanitized ? 1 : 24;
 constexpr int parts = 3, seeds = 4;
 
 duration share() {

@@ -52,7 +52,7 @@ def test_a_run_that_begins_anew_leaves_the_steps_of_the_run_before_it(tmp_path, 
     assert complete_steps(str(tmp_path)) == [30, 100_000, 99_000]
     told = [text for text in caplog.messages if "not gone on from" in text]
     assert told == [
-        f"{tmp_path} holds 2 complete steps (100000, 99000) of runs that this one has not gone on from: "
+        f"{tmp_path} holds 2 steps (100000, 99000) of runs that this one has not gone on from: "
         "the deletion strategy leaves them, and no save of this run takes the place of one"
     ]
     with DdpCheckpointer(tmp_path) as checkpointer:

@@ -1,3 +1,4 @@
+#include "tests/rounds.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 #include "tests/sim/cluster.hpp"
 
@@ -69,7 +70,7 @@ struct job : cluster {
 
 void lose_a_rack(ending_kind how, duration apart, unsigned proposals = 1) {
   for (const std::uint32_t nodes_max : {nodes, in_the_rack})
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (std::uint64_t seed = 1; seed <= rounds(3); ++seed) {
       CAPTURE(nodes_max);
       CAPTURE(seed);
       job j(seed, nodes_max);

@@ -4,6 +4,7 @@
 #include "tests/sim/two_masters.hpp"
 
 #include "actors/limits.hpp"
+#include "tests/rounds.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 #include "tests/sim/cluster.hpp"
 
@@ -113,7 +114,7 @@ TEST_CASE("each side of a cut trains under its master; once it heals all follow 
 }
 
 TEST_CASE("whenever the cut comes and heals, no node goes back to the older master") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= rounds(60); ++seed) {
     CAPTURE(seed);
     cluster c(a_job(seed));
     watch(c);

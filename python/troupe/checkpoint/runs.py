@@ -97,6 +97,6 @@ def tell_of_others(place: str, others: Sequence[int], by_rule: bool) -> None:
     named = ", ".join(map(str, others[:3])) + (", …" if len(others) > 3 else "")
     kept = "the deletion strategy leaves them, and no" if by_rule else "no"
     log.warning(
-        "%s holds %d complete step%s (%s) of runs that this one has not gone on from: %s save of this run takes the place of one",
+        "%s holds %d step%s (%s) of runs that this one has not gone on from: %s save of this run takes the place of one",
         place, len(others), "s" * (len(others) != 1), named, kept,
     )  # fmt: skip
