@@ -71,9 +71,9 @@ void names(training_model& m, const expected& e, duration calm = 3s) {
 
 TEST_SUITE("a hang") {
   TEST_CASE("by SIGSTOP, in jobs of all sizes") {
-    for (const std::uint32_t size : {2u, 4u, 64u, 1'000u, sanitized ? 1'000u : 10'000u})
+    for (const std::uint32_t size : {2u, 4u, 64u, 1'000u, 10'000u})
       for (const std::uint32_t culprit : {0u, size - 1}) {
-        if (size == 10'000 && culprit == 0)
+        if (size == 10'000 && (culprit == 0 || sanitized))
           continue;
         CAPTURE(size);
         training_model m(size + culprit, job(size));

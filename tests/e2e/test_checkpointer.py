@@ -155,7 +155,9 @@ os._exit(0)  # right after it
 """
 
 
-@pytest.mark.parametrize("file", ["", "model-{step}.{rank}.pt"], ids=["directories", "in place"])
+@pytest.mark.parametrize(
+    "file", [pytest.param("", id="directories", marks=pytest.mark.long), pytest.param("model-{step}.{rank}.pt", id="in place")]
+)
 def test_shards_of_a_job_that_ends_right_after_saving_are_there_for_the_next(
     start: Start, tmp_path: Path, file: str
 ) -> None:
@@ -198,7 +200,7 @@ if sys.argv[2] == "groups destroyed":
 """
 
 
-@pytest.mark.parametrize("how", ["as it is", "groups destroyed"])
+@pytest.mark.parametrize("how", ["as it is", pytest.param("groups destroyed", marks=pytest.mark.long)])
 def test_a_script_may_end_with_its_checkpointer_open(
     start: Start, tmp_path: Path, how: str
 ) -> None:

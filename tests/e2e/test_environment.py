@@ -133,9 +133,9 @@ def test_workers_are_counted_per_role_as_torchrun_counts_them(
 @pytest.mark.parametrize(
     ("nodes", "options"),
     [
-        (1, ["--rdzv-endpoint=localhost:{port}"]),
-        (1, ["--master-addr=localhost", "--master-port={port}"]),
-        (2, ["--rdzv-endpoint=localhost:{port}"]),
+        pytest.param(1, ["--rdzv-endpoint=localhost:{port}"], marks=pytest.mark.long),
+        pytest.param(1, ["--master-addr=localhost", "--master-port={port}"], marks=pytest.mark.long),
+        pytest.param(2, ["--rdzv-endpoint=localhost:{port}"], marks=pytest.mark.long),
         (2, ["--master-addr=localhost", "--master-port={port}"]),
         (2, ["--rdzv-backend=c10d", "--rdzv-id=job", "--rdzv-endpoint=localhost:{port}", "--local-addr=127.0.0.2"]),
     ],

@@ -218,7 +218,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", [k if k in ("stop", "deadlock", "loader") else pytest.param(k, marks=pytest.mark.long) for k in KINDS])
+@pytest.mark.parametrize("kind", [k if k in ("stop", "loader") else pytest.param(k, marks=pytest.mark.long) for k in KINDS])
 def test_the_rank_that_the_others_wait_for_is_named(train, kind: str) -> None:
     where, does, function = KINDS[kind]
     job = train()

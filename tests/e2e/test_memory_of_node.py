@@ -98,9 +98,11 @@ def started_with_room_for(
 @pytest.mark.parametrize(
     ("snapshots", "how"),
     [
-        (1.5, "saves"),
         (2, "prepares"),
-        *(pytest.param(*one, marks=pytest.mark.long) for one in [(1, "saves"), (1.5, "prepares"), (2, "saves"), (3, "prepares")]),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in [(1, "saves"), (1.5, "saves"), (1.5, "prepares"), (2, "saves"), (3, "prepares")]
+        ),
     ],
 )
 def test_no_rank_is_killed_and_what_is_kept_is_told(

@@ -250,6 +250,7 @@ def test_bandwidths_are_measured_for_each_size(job: Job, options: list[str]) -> 
     assert len(table) == 2 * len(sizes)
 
 
+@pytest.mark.long
 def test_a_node_that_freezes_does_not_hold_up_the_others(job: Job) -> None:
     job.nnodes = "3:4"
     job.start_all(nodes=1)
@@ -379,6 +380,7 @@ def test_a_node_whose_devices_reach_no_others(job: Job, tmp_path: Path, broken: 
 
 
 @NEEDS_TOOLS
+@pytest.mark.long
 def test_a_node_that_reaches_the_master_only(four: Job) -> None:
     keep_the_master(four.net, 3)
     on(four.net, 3, f"iptables -A INPUT -i {CARD} -j DROP")
@@ -439,6 +441,7 @@ def test_a_node_that_loses_packets(four: Job) -> None:
 
 
 @NEEDS_TOOLS
+@pytest.mark.long
 def test_two_nodes_whose_link_is_cut_wait_for_a_third(job: Job, tmp_path: Path) -> None:
     with network(3, tmp_path / "hosts") as net:
         job.net, job.where, job.nnodes = net, f"{net.address(0)}:{PORT}", "2:3"

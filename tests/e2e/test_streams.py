@@ -120,12 +120,11 @@ def full_pipe() -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("script", "options", "code"),
     [
-        ("exit 0", ["-v"], 0),
-        ("exit 3", ["--max-restarts=2"], 1),
-        ("seq 10000; exit 3", ["--tee=3"], 1),
-        ("seq 100000 & exit 0", ["--shutdown-timeout=1"], 0),
+        pytest.param("exit 0", ["-v"], 0, id="story"),
+        pytest.param("exit 3", ["--max-restarts=2"], 1, id="restarts and the summary", marks=pytest.mark.long),
+        pytest.param("seq 10000; exit 3", ["--tee=3"], 1, id="tee", marks=pytest.mark.long),
+        pytest.param("seq 100000 & exit 0", ["--shutdown-timeout=1"], 0, id="a worker's child that blocks", marks=pytest.mark.long),
     ],
-    ids=["story", "restarts and the summary", "tee", "a worker's child that blocks"],
 )
 def test_a_console_that_takes_nothing_does_not_keep_the_launcher_from_ending(
     launcher: Launcher, tmp_path: Path, script: str, options: list[str], code: int

@@ -179,6 +179,7 @@ def test_dlrover_is_not_touched_and_remains_what_is_imported(wheels: list[Path],
     assert environment.python("-m", "troupe_dlrover_names").returncode == 0
 
 
+@pytest.mark.long
 def test_without_it_dlrover_is_what_it_was(wheels: list[Path], real: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv")
     environment.install(*wheels)
