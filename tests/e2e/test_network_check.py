@@ -192,9 +192,6 @@ def keep_the_master(net: Network, machine: int) -> None:
         on(net, machine, f"iptables -A INPUT -p tcp {end} {PORT} -j ACCEPT")
 
 
-# ---- nothing is broken ----
-
-
 def all_are_good(job: Job, *names: str) -> None:
     job.trained(*names)
     [begun] = job.events("check_begun")
