@@ -118,8 +118,11 @@ def play(launcher: Launcher, rounds: int, beside: int, seed: int) -> tuple[dict[
             running.remove(job)
             took[job.kind.rpartition(", ")[2]].append(time.monotonic() - job.begun)
             assert job.run.wait(0) == [0], f"{job.kind}\n{job.run.err()}"
-            lines += [f"{job.kind}: {text}" for text in job.verdicts()]
+            told = [f"{job.kind}: {text}" for text in job.verdicts()]
+            lines += told
             harness.progress(f"{turn + 1} of {rounds}: {job.kind}; false lines so far: {len(lines)}")
+            for one in told:
+                harness.progress(f"{one}\n{job.run.err()}")
             job.run.__exit__()
             job.directory.cleanup()
     finally:
