@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import harness
 from harness import Summary
-from launchers import ROOT, Launcher, Run, until
+from launchers import Launcher, Run, until
 
 TRAINS = """import atexit, gc, hashlib, random, sys, threading, time, torch, torch.distributed as dist
 torch.set_num_threads(1)
