@@ -87,11 +87,11 @@ class Job:
         return [one["text"] for one in told if one["event"] in VERDICTS]
 
 
-def begin(launcher: Launcher, chance: random.Random) -> Job:
+def begin(launcher: Launcher, chance: random.Random, programs: list[str], ends: list[str]) -> Job:
     directory = tempfile.TemporaryDirectory()
     script = Path(directory.name, "train.py")
     script.write_text(TRAINS)
-    program, end, steps = chance.choice(PROGRAMS), chance.choice(ENDS), chance.randint(1, 120)
+    program, end, steps = chance.choice(programs), chance.choice(ends), chance.randint(1, 120)
     run = Run(
         launcher, [str(script), str(steps), program, end], Path(directory.name), procs=2,
         options=[f"--json-log={directory.name}/log.json"],
@@ -106,14 +106,15 @@ def ended(jobs: list[Job]) -> Job:
     return until(first, WITHIN, "the end of a job: " + ", ".join(job.kind for job in jobs))
 
 
-def play(launcher: Launcher, rounds: int, beside: int, seed: int) -> tuple[dict[str, list[float]], list[str]]:
+def play(launcher: Launcher, chosen: argparse.Namespace) -> tuple[dict[str, list[float]], list[str]]:
     """Seconds of each job, by its end, and the lines that were said of ranks."""
-    chance, took, lines = random.Random(seed), defaultdict(list), []
+    rounds, beside = chosen.rounds, chosen.beside
+    chance, took, lines = random.Random(chosen.seed), defaultdict(list), []
     running: list[Job] = []
     try:
         for turn in range(rounds):
             while len(running) < min(beside, rounds - turn):
-                running.append(begin(launcher, chance))
+                running.append(begin(launcher, chance, chosen.program, chosen.end))
             job = ended(running)
             running.remove(job)
             took[job.kind.rpartition(", ")[2]].append(time.monotonic() - job.begun)
@@ -134,6 +135,8 @@ def play(launcher: Launcher, rounds: int, beside: int, seed: int) -> tuple[dict[
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beside", type=int, default=10, help="jobs at once; default 10")
+    parser.add_argument("--program", nargs="+", choices=PROGRAMS, default=PROGRAMS)
+    parser.add_argument("--end", nargs="+", choices=ENDS, default=ENDS)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
 
 
@@ -141,7 +144,7 @@ def main() -> None:
     chosen = harness.options(__doc__.splitlines()[0], 200, declare)
     ours = next(one for one in chosen.launchers if not one.is_torchrun)
     harness.progress(f"--seed {chosen.seed}")
-    took, lines = play(ours, chosen.rounds, chosen.beside, chosen.seed)
+    took, lines = play(ours, chosen)
     summaries = {end: Summary.of(seconds) for end, seconds in took.items()}
     harness.report(
         "false_lines",

@@ -197,7 +197,7 @@ def test_a_node_that_is_cut_off_trains_on_unless_a_standby_takes_its_place(
         master = run(near, "actor-master", "--listen=10.0.0.1:29400", command=[])
         until(lambda: "waiting for" in master.err(), WITHIN, "a master")
         node = run(far, "actor-launcher", where, "--no-python", command=[str(worker)])
-        until(pids.exists, WITHIN, "a worker")
+        until(lambda: pids.exists() and pids.read_text().endswith("\n"), WITHIN, "a worker")
         first = int(pids.read_text())
         for _ in range(standbys):
             standby = run(near, "actor-launcher", where, "--no-python", command=[str(worker)])

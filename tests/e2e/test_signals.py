@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -153,12 +154,15 @@ def test_what_a_worker_leaves_behind_may_save_at_a_preemption(
 def test_an_upload_after_a_good_end_is_waited_for_and_the_user_is_told(
     shell: Start, tmp_path: Path
 ) -> None:
-    script = """setsid -f sh -c 'until grep -q "waiting for" "$1"; do sleep 0.05; done; touch "$0"' \
-    "$1/sent" "$2" """
+    upload = 'touch "$0.began"; until grep -q "waiting for" "$1"; do sleep 0.05; done; touch "$0"'
+    begun = 'until [ -e "$1/sent.began" ]; do sleep 0.02; done'
+    script = f"""setsid -f sh -c '{upload}' "$1/sent" "$2"; {begun}"""
     run = shell(script, tmp_path, tmp_path / "run-0" / "node-0.err")
     assert run.wait(WITHIN) == [0], run.err()
     assert (tmp_path / "sent").exists(), run.err()
-    assert "waiting for 1 process the workers have left behind, sh (pid " in run.err()
+    # A child that the shell has at that moment is named beside it.
+    told = r"waiting for \d process(es)? the workers have left behind, .*\bsh \(pid "
+    assert re.search(told, run.err()), run.err()
     assert "more to finish (--shutdown-timeout)" in run.err()
     assert run.leftovers() == []
 
