@@ -3,6 +3,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,10 @@ enum class thread_role : std::uint8_t {
 struct thread_look {
   std::int32_t id = 0; ///< the kernel's; the process's own number: the main thread
   duration cpu_time{};
-  std::uint64_t stack = 0;    ///< hash of its functions, without lines: a loop changes those
-  duration wanted{};          ///< it ran, or waited for a processor; 0: the kernel does not tell
+  std::uint64_t stack = 0; ///< hash of its functions, without lines: a loop changes those
+  /// It ran, or waited for a processor, which the kernel counts when the wait ends. 0: it does not
+  /// tell.
+  duration wanted{};
   std::uint64_t position = 0; ///< where its innermost function is: a call of C does not change it
   std::uint64_t io_bytes = 0; ///< by its own read() and write() and their like; 0: not known
   awaited waits = awaited::nothing;
@@ -43,6 +46,7 @@ struct thread_look {
   thread_role role = thread_role::own;
   /// Its position changed during this look.
   bool runs_on = false;
+  bool ready = false; ///< to run: it has a processor, or waits for one
 };
 
 /// A child, or one of a child's, that does a part of the process's work: a data loader's worker, a
@@ -56,6 +60,7 @@ struct child_look {
   std::vector<thread_look> threads; ///< as of `process_look`
   std::string place;                ///< as of `process_look`
   duration wanted{};                ///< of all its threads, as of `thread_look`
+  bool ready = false;               ///< one of its threads is, as of `thread_look`
   /// The thread of the process that has started it, or its parent; 0: not known.
   std::int32_t started_by = 0;
 };
@@ -82,7 +87,10 @@ struct process_look {
   /// The script has come to its end: Python is being finalized, or the kernel takes it down.
   bool ends = false;
   /// In which all its threads together were ready to run and had no processor, since they began.
+  /// A wait counts when it ends.
   duration delayed{};
+  /// The threads that are ready to run, and what each has run since it began.
+  std::map<std::int32_t, duration> ready;
   /// Its page says that it waits for its data loader. Set by the reader of the page.
   bool waits_for_input = true;
 };

@@ -29,7 +29,7 @@ struct watched_process {
 struct page_reading {
   std::uint32_t local_rank = 0;
   std::optional<page_view> page; ///< nothing: the process has not taken its page
-  char state = 0;                ///< of the process, as in `process_look`; 0: not known
+  char state = 0;                ///< as in `process_look`; X: it is gone; 0: not known
 };
 
 /// The stacks of several processes, as far as they came in time.

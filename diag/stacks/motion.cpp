@@ -11,6 +11,7 @@ constexpr std::uint32_t works_permille = 30;
 /// A process or thread that shows no stacks: so much is a compiler, less keeps an eye on things.
 constexpr std::uint32_t computes_permille = 500;
 constexpr std::uint32_t nearly_all_permille = 800;
+constexpr std::uint32_t all_permille = 1000;
 /// A thread that wanted a core and got less than this of it says nothing by standing still.
 constexpr std::uint32_t starved_below_permille = 300;
 constexpr std::uint32_t delayed_permille = 200;
@@ -77,7 +78,8 @@ compared_looks::thread_change compared_looks::change_of(const thread_look& befor
                                                         duration between) const {
   thread_change c;
   c.ran = permille(now.cpu_time - before.cpu_time, between);
-  c.wanted = std::max(c.ran, permille(now.wanted - before.wanted, between));
+  c.wanted = std::max({c.ran, permille(now.wanted - before.wanted, between),
+                       before.ready && now.ready ? all_permille : 0});
   c.elsewhere = before.stack != now.stack;
   return c;
 }
@@ -91,6 +93,7 @@ void compared_looks::add(instant now, const process_look& look) {
     first_at_ = now;
   } else {
     stacks_known_ &= !look.threads.empty() && !first_.threads.empty();
+    keep_ready(look);
     compare_threads(look, now - first_at_);
     compare_others(look, now - first_at_);
     compare_children(look, now - first_at_);
@@ -99,6 +102,19 @@ void compared_looks::add(instant now, const process_look& look) {
     position_moves_ |= t.runs_on && decides(t.id, look);
   last_ = look;
   last_at_ = now;
+}
+
+/// Of what was ready to run in the first look: whatever is so still.
+void compared_looks::keep_ready(const process_look& look) {
+  for (auto& t : first_.threads) {
+    const auto* now = thread_with(look.threads, t.id);
+    t.ready &= now && now->ready;
+  }
+  for (auto& c : first_.children)
+    c.ready &= std::any_of(look.children.begin(), look.children.end(),
+                           [&c](const auto& now) { return now.pid == c.pid && now.ready; });
+  for (auto r = first_.ready.begin(); r != first_.ready.end();)
+    r = look.ready.count(r->first) ? std::next(r) : first_.ready.erase(r);
 }
 
 void compared_looks::compare_threads(const process_look& look, duration between) {
@@ -124,6 +140,21 @@ const thread_look* compared_looks::decisive(const process_look& look) const {
   return ids.empty() ? nullptr : thread_with(look.threads, ids.back());
 }
 
+/// One that runs now and then may be met at that.
+const thread_look* compared_looks::sleeper() const {
+  const auto* t = decisive(last_);
+  return t && t->ready ? thread_with(first_.threads, t->id) : t;
+}
+
+/// It has not run since the first look, and is to.
+bool compared_looks::is_woken() const {
+  const auto ids = deciding(last_);
+  return std::any_of(ids.begin(), ids.end(), [this](std::int32_t id) {
+    const auto& t = *thread_with(last_.threads, id);
+    return t.ready && t.cpu_time == thread_with(first_.threads, id)->cpu_time;
+  });
+}
+
 compared_looks::effort compared_looks::effort_of(const thread_look& before, const thread_look& now,
                                                  duration between) const {
   const auto wanted = change_of(before, now, between).wanted;
@@ -143,7 +174,8 @@ compared_looks::effort compared_looks::effort_of(const thread_look& before, cons
 compared_looks::effort compared_looks::effort_of(const child_look& before, const child_look& now,
                                                  duration between) const {
   const auto used = permille(now.cpu_time - before.cpu_time, between);
-  const auto wanted = std::max(used, permille(now.wanted - before.wanted, between));
+  const auto wanted = std::max({used, permille(now.wanted - before.wanted, between),
+                                before.ready && now.ready ? all_permille : 0});
   if (io_moved(before.io_bytes, now.io_bytes))
     return effort::moves;
   if (now.threads.empty())
@@ -245,13 +277,18 @@ bool compared_looks::wants_a_core() const {
 }
 
 bool compared_looks::lacks_a_core() const {
-  return looks_ >= 2 &&
-         permille(last_.delayed - first_.delayed, last_at_ - first_at_) >= delayed_permille;
+  if (looks_ < 2)
+    return false;
+  const auto between = last_at_ - first_at_;
+  return permille(last_.delayed - first_.delayed, between) >= delayed_permille ||
+         std::any_of(first_.ready.begin(), first_.ready.end(), [&](const auto& r) {
+           return permille(last_.ready.at(r.first) - r.second, between) < starved_below_permille;
+         });
 }
 
 /// No thread that decides runs: whether what they wait for may be at work.
 motion compared_looks::asleep() const {
-  const auto* thread = decisive(last_);
+  const auto* thread = sleeper();
   if (thread && !waits_for_loader(last_) && waits_outside(*thread))
     return motion::works;
   if (thread && thread->waits == awaited::lock && native_permille() >= computes_permille)
@@ -270,13 +307,13 @@ bool compared_looks::ended() const {
 }
 
 bool compared_looks::locked() const {
-  const auto* thread = decisive(last_);
+  const auto* thread = sleeper();
   return moves() == motion::sleeps && thread && thread->waits == awaited::lock &&
          !thread->timed_lock && beside_ == effort::none && !waits_for_loader(last_);
 }
 
 bool compared_looks::deadlocked() const {
-  const auto* thread = decisive(last_);
+  const auto* thread = sleeper();
   return locked() && thread->joins && !thread->shared_lock;
 }
 
@@ -292,7 +329,8 @@ motion compared_looks::moves() const {
     return motion::moves;
   const auto most = decided();
   // A wait for a processor is no sleep, and it is not the rank's fault.
-  if (most.ran < starved_below_permille && most.wanted - most.ran >= starved_below_permille)
+  if (most.ran < starved_below_permille &&
+      (most.wanted - most.ran >= starved_below_permille || is_woken()))
     return motion::starves;
   if (most.wanted < works_permille)
     return asleep();

@@ -21,6 +21,7 @@ namespace troupe::diag {
 ///     runs, other functions than before ............... moves
 ///     runs, the same functions, another place in them .. spins: a loop of Python
 ///     runs, in one call of C ........................... works: how far it is cannot be seen
+///     is ready, and has no processor ................... starves
 ///     waits for a socket, a timer, a child ............. works, or moves if bytes flow
 ///     waits for a thread or process by Python's means .. as whatever may let it go on
 ///     waits for a lock ................................. sleeps, or works if native threads
@@ -30,6 +31,10 @@ namespace troupe::diag {
 /// Those that are there for it count as the script's thread would in their place: a pool's threads,
 /// and children. Any other thread that is not plainly idle only leaves it open (`awaits`). What
 /// holds a lock that the script takes itself is not asked for.
+///
+/// A thread that is ready to run in each look wants all of a core, whatever the kernel has counted:
+/// it counts a wait for a processor when that ends, and no time that a host takes from a virtual
+/// one.
 ///
 /// Where Python's threads cannot be read, the process as a whole decides.
 class compared_looks {
@@ -75,8 +80,12 @@ class compared_looks {
     moves, ///< …can be seen
   };
   const thread_look* decisive(const process_look& look) const;
+  /// The decisive one as it was last met asleep.
+  const thread_look* sleeper() const;
+  bool is_woken() const;
   effort effort_of(const thread_look& before, const thread_look& now, duration between) const;
   effort effort_of(const child_look& before, const child_look& now, duration between) const;
+  void keep_ready(const process_look& look);
   void compare_threads(const process_look& look, duration between);
   void compare_others(const process_look& look, duration between);
   void compare_children(const process_look& look, duration between);
@@ -90,7 +99,7 @@ class compared_looks {
   std::uint32_t looks_ = 0;
   instant first_at_;
   instant last_at_;
-  process_look first_;
+  process_look first_; ///< what is ready in it has been so in each look since
   process_look last_;
   bool goes_elsewhere_ = false; ///< a deciding thread, in what it executes
   bool position_moves_ = false; ///< …within its innermost function

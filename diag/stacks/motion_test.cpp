@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <initializer_list>
+#include <map>
 
 using namespace troupe;
 using namespace troupe::diag;
@@ -377,6 +378,55 @@ TEST_CASE("a loop wants all of a core, whatever it gets") {
   from.threads.push_back({helper, 1s, 9, 2s});
   to.threads.push_back({helper, 1s, 9, 2100ms});
   CHECK(!compared({from, to}).wants_a_core());
+}
+
+TEST_CASE("a thread that is ready in each look wants a core, whatever has been counted") {
+  const auto ready = [](duration cpu, std::uint64_t stack = 1) {
+    auto l = look(stack, cpu, 0, 'R');
+    l.threads[0].ready = true;
+    l.threads[0].wanted = cpu;
+    l.threads[0].waits = awaited::nothing;
+    l.ready = {{pid, cpu}};
+    return l;
+  };
+  const auto asleep = [](duration cpu, awaited in = awaited::lock) {
+    auto l = look(1, cpu);
+    l.threads[0].wanted = cpu;
+    l.threads[0].waits = in;
+    return l;
+  };
+  // Its wait for a processor is not over, and so it is not counted.
+  CHECK(moves({ready(1s), ready(1s), ready(1s)}) == motion::starves);
+  CHECK(moves({asleep(1s), asleep(1s), ready(1s)}) == motion::starves); // woken just now
+  // A host has taken a third of its virtual processor.
+  CHECK(compared({ready(1s), ready(1130ms), ready(1260ms)}).wants_a_core());
+  CHECK(moves({ready(1s), ready(1130ms), ready(1260ms)}) == motion::spins);
+  CHECK(moves({ready(1s), ready(1130ms, 2), ready(1260ms)}) == motion::moves);
+  // One that polls is met ready by chance.
+  CHECK(!compared({ready(1s), asleep(1100ms), ready(1200ms)}).wants_a_core());
+  CHECK(moves({asleep(1s, awaited::outside), asleep(1s), ready(1005ms)}) == motion::works);
+  CHECK(moves({asleep(1s), asleep(1s), ready(1005ms)}) == motion::sleeps);
+  CHECK(compared({asleep(1s), asleep(1s), ready(1005ms)}).locked());
+}
+
+TEST_CASE("a wait that is not over keeps others late, and a child at work") {
+  const auto beside = [](std::map<std::int32_t, duration> threads) {
+    auto l = look(1, 1s);
+    l.ready = std::move(threads);
+    return l;
+  };
+  CHECK(compared({beside({{7, 1s}}), beside({{7, 1s}}), beside({{7, 1s}})}).lacks_a_core());
+  CHECK(!compared({beside({{7, 1s}}), beside({}), beside({{7, 1s}})}).lacks_a_core());
+  CHECK(!compared({beside({{7, 1s}}), beside({{8, 1s}})}).lacks_a_core());
+  CHECK(!compared({beside({{7, 1s}}), beside({{7, 1200ms}})}).lacks_a_core()); // it has one
+  const auto with_child = [](bool ready) {
+    auto c = child(1, 0s);
+    c.threads.clear();
+    c.ready = ready;
+    return with(look(1, 1s), c);
+  };
+  CHECK(moves({with_child(true), with_child(true), with_child(true)}) == motion::moves);
+  CHECK(moves({with_child(true), with_child(false), with_child(true)}) == motion::sleeps);
 }
 
 TEST_CASE("a child without Python moves when it computes, such as a compiler") {

@@ -126,6 +126,44 @@ TEST_SUITE("named is") {
       }
   }
 
+  TEST_CASE("that processes have ended which the others wait for, a node's or one beside others") {
+    for (const std::uint32_t per_node : {2, 4}) {
+      training_model::shape s;
+      s.begins_warm = true;
+      s.per_node = per_node;
+      training_model m(6, s);
+      m.at(2'050ms, [&] {
+        m.end(0);
+        m.end(1);
+      });
+      m.run(90s);
+      INFO("said: ", said(m));
+      REQUIRE(m.verdicts.size() == 1);
+      CHECK(m.verdicts.front().culprits == ranks{0, 1});
+      CHECK(m.verdicts.front().sentence ==
+            "ranks 2, 3 wait in all_reduce #1022 of group 0 for ranks 0, 1, which have ended");
+      // A rank may take a minute after the others' end for what is its own.
+      CHECK(named_after_ms(m) > 60'000);
+    }
+  }
+
+  TEST_CASE("a deadlock beside processes that have ended") {
+    training_model::shape s;
+    s.begins_warm = true;
+    s.per_node = 2;
+    training_model m(6, s);
+    m.at(2'050ms, [&] {
+      m.end(0);
+      m.end(1);
+      m.freeze(3, activity::asleep("train.py:60 (lock_twice)"));
+    });
+    m.run(8s);
+    INFO("said: ", said(m));
+    REQUIRE(m.verdicts.size() == 1);
+    CHECK(m.verdicts.front().culprits == ranks{3});
+    CHECK(named_after_ms(m) <= 2'500);
+  }
+
   TEST_CASE("the link, where ranks wait for messages of each other") {
     training_model::shape s;
     s.begins_warm = s.two_by_two = true;

@@ -71,6 +71,17 @@ activity some_work(random_source& chance) {
   return work;
 }
 
+/// …which rank 0 does now and then, while the others wait.
+std::optional<interlude> alone(random_source& chance, std::uint32_t r) {
+  if (r != 0 || !chance.chance(0.01))
+    return std::nullopt;
+  auto work = some_work(chance);
+  // A loop of Python in the middle of a step is one that hangs, as far as anybody can see.
+  const bool in_step = !work.line_moves && chance.chance(0.5);
+  return interlude{
+      in_step ? diag::phase::forward : diag::phase::other, some_time(chance), std::move(work), {}};
+}
+
 /// Runs, and nothing is said.
 void expect_calm(training_model& m, std::uint64_t seed) {
   m.run(share());
@@ -100,17 +111,7 @@ void each_seed(std::uint64_t first, Case run) {
 TEST_SUITE("nothing is said of") {
   TEST_CASE("work of rank 0 alone, for a second or for minutes, between steps or in one") {
     each_seed(2'100, [](training_model& m, random_source& chance) {
-      m.before_step = [&chance](std::uint32_t r, std::uint64_t) -> std::optional<interlude> {
-        if (r != 0 || !chance.chance(0.01))
-          return std::nullopt;
-        auto work = some_work(chance);
-        // A loop of Python in the middle of a step is one that hangs, as far as anybody can see.
-        const bool in_step = !work.line_moves && chance.chance(0.5);
-        return interlude{in_step ? diag::phase::forward : diag::phase::other,
-                         some_time(chance),
-                         std::move(work),
-                         {}};
-      };
+      m.before_step = [&chance](std::uint32_t r, std::uint64_t) { return alone(chance, r); };
     });
   }
 
@@ -137,6 +138,32 @@ TEST_SUITE("nothing is said of") {
     });
   }
 
+  TEST_CASE("a job that is over, or one node of it, when a standstill has just been reported") {
+    for (const bool all : {true, false})
+      for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        random_source chance(seed);
+        training_model::shape s;
+        s.begins_warm = true;
+        s.per_node = all ? 4 : 2;
+        training_model m(seed, s, that_acts());
+        const auto work = activity::computes("train.py:40 (svd)");
+        m.at(1s, [&] { m.freeze(0, work); });
+        // The limit is 1.2 s: it is looked at and reported shortly after.
+        const auto ends = 2'200ms + std::chrono::milliseconds(chance.below(1'500));
+        m.at(ends, [&] { m.end(0); });
+        m.at(ends + std::chrono::milliseconds(chance.below(100)), [&] { m.end(1); });
+        if (all)
+          m.at(ends + 100ms, [&] {
+            m.end(2);
+            m.end(3);
+          });
+        m.run(30s);
+        INFO("seed ", seed, "; ", m.notes.empty() ? std::string() : m.notes.front());
+        CHECK(m.verdicts.empty());
+        CHECK(m.notes.empty());
+      }
+  }
+
   TEST_CASE("a machine with five times as much to run as it has processors") {
     each_seed(2'300, [](training_model& m, random_source& chance) {
       // Now and then most of its time is others' for half a minute, and a step takes as long.
@@ -155,10 +182,12 @@ TEST_SUITE("nothing is said of") {
         return std::min<duration>(30s - m.now.time_since_epoch() % 30s,
                                   std::chrono::milliseconds(chance.below(8'000)));
       };
+      m.before_step = [&chance](std::uint32_t r, std::uint64_t) { return alone(chance, r); };
       m.machine = [&m, &chance](std::uint32_t, activity looks) {
         if (m.now.time_since_epoch() / 30s % 3 != 0)
           return looks;
-        looks.had = 0.08 + 0.15 * chance.unit();
+        looks.had = chance.chance(0.2) ? 0 : 0.08 + 0.15 * chance.unit();
+        looks.taken = 0.5 * chance.unit();
         looks.stacks_move &= chance.chance(0.5);
         looks.delayed = 1 + chance.unit();
         return looks;

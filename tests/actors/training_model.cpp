@@ -380,6 +380,11 @@ std::uint64_t training_model::steps() const {
 
 // ---- the ports ----
 
+diag::page_reading training_model::reading_of(std::uint32_t r, std::uint32_t local) const {
+  const auto& k = ranks_[r];
+  return {local, k.page, k.gone ? 'X' : k.looks.state};
+}
+
 void training_model::perform(node& n, const hang_watchdog_core::effects& effects) {
   const auto which = ranks_[n.first].node;
   for (const auto& e : effects) {
@@ -387,14 +392,15 @@ void training_model::perform(node& n, const hang_watchdog_core::effects& effects
       ++reads;
       std::vector<diag::page_reading> pages;
       for (const auto local : r->local_ranks)
-        pages.push_back({local, ranks_[n.first + local].page, ranks_[n.first + local].looks.state});
+        pages.push_back(reading_of(n.first + local, local));
       perform(n, n.core.pages_read(now, pages));
     } else if (const auto* l = std::get_if<hang_watchdog_core::look>(&e)) {
       push(now + 5ms + std::chrono::microseconds(chance_.below(15'000)), event::of_node, which, 0,
            [this, which, asked = *l] {
              std::vector<diag::process_look> looks;
              for (const auto local : asked.local_ranks)
-               looks.push_back(look(nodes_[which]->first + local));
+               if (!ranks_[nodes_[which]->first + local].gone)
+                 looks.push_back(look(nodes_[which]->first + local));
              perform(*nodes_[which], nodes_[which]->core.looked(now, asked.question, looks));
            });
     } else if (const auto* m = std::get_if<hang_watchdog_core::report>(&e)) {

@@ -28,6 +28,7 @@ struct activity {
   diag::awaited awaits = diag::awaited::lock; ///< while it uses no processor
   bool line_moves = false;                    ///< within its innermost function
   double had = 1;                             ///< of the cores that it wants, it gets this part
+  double taken = 0;                           ///< …of which a host takes this part, uncounted
   bool ends = false;                          ///< its interpreter is being closed
   bool joins = false;                         ///< it waits for another thread by Python's means
   /// What another thread is, and what that waits for.
@@ -164,6 +165,8 @@ class training_model {
   /// Looks find these peers unanswered from now on.
   void unanswered(std::uint32_t r, std::vector<std::string> peers);
   void freeze_inside(std::uint32_t r, activity looks);
+  /// Its process has ended well; a node tells when all of it have.
+  void end(std::uint32_t r);
   void slow_down(std::uint32_t r, double factor) {
     ranks_[r].factor = factor;
     began = now;
@@ -193,7 +196,7 @@ class training_model {
     std::size_t group_at = 0;
     std::uint32_t node = 0;
     activity looks;
-    bool frozen = false;
+    bool frozen = false, gone = false;
     bool held = false; ///< an event of it waits until it is thawed
     double factor = 1;
     std::optional<activity> input_never;
@@ -202,6 +205,7 @@ class training_model {
     instant look_cpu_at;
     duration cpu{};
     duration wanted{}, beside_cpu{}, delayed{};
+    duration not_over{}; ///< it has waited for a processor since it last had one
     std::uint64_t io = 0, beside_io = 0;
     std::vector<std::string> peers; ///< that do not answer
     std::uint64_t made = 0;         ///< steps, whether its page counts them or not
@@ -246,6 +250,7 @@ class training_model {
   void arm_node(std::uint32_t which);
   void arm_master();
   diag::process_look look(std::uint32_t r);
+  diag::page_reading reading_of(std::uint32_t r, std::uint32_t local) const;
   std::uint64_t ns() const;
   duration latency();
 

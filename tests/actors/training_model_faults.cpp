@@ -53,6 +53,18 @@ void training_model::cut(std::uint32_t) {
 void training_model::unanswered(std::uint32_t r, std::vector<std::string> peers) {
   ranks_[r].peers = std::move(peers);
 }
+void training_model::end(std::uint32_t r) {
+  auto& k = ranks_[r];
+  freeze(r, {});
+  k.gone = true;
+  const auto& n = *nodes_[k.node];
+  for (auto each = n.first; each < n.first + n.count; ++each)
+    if (!ranks_[each].gone)
+      return;
+  perform(*nodes_[k.node],
+          nodes_[k.node]->core.watched(
+              now, planner_.write<Watched>(generation{generation_}, [](Watched::Builder) {})));
+}
 void training_model::freeze_inside(std::uint32_t r, activity looks) {
   // All have entered, and the last bytes do not come.
   for (auto& c : collectives_)
@@ -68,10 +80,14 @@ diag::process_look training_model::look(std::uint32_t r) {
     return duration(static_cast<duration::rep>(cores * static_cast<double>(since.count())));
   };
   k.look_cpu_at = now;
-  k.cpu += part(looks.cpu * looks.had);
-  k.wanted += part(looks.cpu);
+  // The kernel counts a wait for a processor when it ends.
+  k.cpu += part(looks.cpu * looks.had * (1 - looks.taken));
+  k.not_over += part(looks.cpu * (1 - looks.taken));
+  if (looks.had > 0)
+    k.wanted += std::exchange(k.not_over, {});
   k.beside_cpu += part(looks.beside_cpu);
-  k.delayed += part(looks.delayed);
+  if (looks.had > 0)
+    k.delayed += part(looks.delayed);
   if (looks.io)
     k.io += nanoseconds_of(since) / 10; // 100 MB/s
   if (looks.beside_io)
@@ -91,10 +107,13 @@ diag::process_look training_model::look(std::uint32_t r) {
   main.io_bytes = k.io;
   main.waits = looks.cpu == 0 ? looks.awaits : diag::awaited::nothing;
   main.joins = looks.joins;
+  main.ready = looks.state == 'R';
   const auto helper = l.pid + 1'000'000;
   l.threads = {main, {helper, k.beside_cpu, ns(), k.beside_cpu, ns()}};
   l.threads[1].role = looks.beside;
   l.threads[1].waits = looks.beside_awaits;
+  if (looks.delayed > 0)
+    l.ready[helper + 1'000'000] = 0s;
   l.place = looks.place;
   l.children = looks.children;
   l.slow_peers = k.peers;

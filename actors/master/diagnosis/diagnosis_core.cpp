@@ -162,6 +162,11 @@ bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Read
   m.suspect = r.getSuspect();
   bool went_on = false;
   m.lost = false;
+  // It watches none any more.
+  const auto end = std::min<std::size_t>(ranks_.size(), m.first_rank + std::size_t{m.slots});
+  if (r.getRanks().size() == 0)
+    for (std::size_t rank = m.first_rank; rank < end; ++rank)
+      ranks_[rank] = gone_rank(now, which, ranks_[rank].steps);
   for (auto each : r.getRanks()) {
     const auto rank = each.getRank();
     // A node speaks for its own ranks.

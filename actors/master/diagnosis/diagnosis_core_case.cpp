@@ -113,7 +113,7 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   told_verdict told{v, number, now, now, {}, false, corrections};
   if (!v.culprits.empty()) {
     told.phase = ranks_[v.first].phase_now;
-    told.stopped = ranks_[v.first].is_stopped();
+    told.stopped = ranks_[v.first].is_stopped() || ranks_[v.first].is_gone();
   }
   case_->told = std::move(told);
   if (!again)

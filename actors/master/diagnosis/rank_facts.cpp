@@ -58,8 +58,20 @@ void communicator_names::clear() {
   numbers_.clear();
 }
 
+rank_facts gone_rank(instant now, std::uint32_t node, std::uint64_t steps) {
+  rank_facts f;
+  f.known = true;
+  f.at = now;
+  f.node = node;
+  f.steps = steps;
+  f.state = 'X';
+  return f;
+}
+
 rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Reader from,
                     communicator_names& names) {
+  if (from.getState() == 'X')
+    return gone_rank(now, node, from.getSteps());
   rank_facts f;
   f.known = true;
   f.at = now;

@@ -93,6 +93,8 @@ struct rank_facts {
   /// How far it was when it was last seen to enter a collective; tells one that goes on alone.
   std::uint64_t steps_when_entered = 0;
 
+  /// Its process has ended.
+  bool is_gone() const { return state == 'X'; }
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_held_by_kernel() const { return state == 'D'; }
   bool spins() const { return motion == rank_motion::spins; }
@@ -133,6 +135,8 @@ struct rank_facts {
   }
 };
 
+/// Of a process that has ended: it stands nowhere, and enters nothing more.
+rank_facts gone_rank(instant now, std::uint32_t node, std::uint64_t steps);
 /// Bounds everything: texts, rows, numbers.
 rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Reader from,
                     communicator_names& names);

@@ -134,6 +134,8 @@ std::string waits_for(const verdict& v, const rank_facts& first, const communica
                           ranks_named(v.culprits));
   if (v.culprits.size() == 1)
     return text + ", which " + plight(v, first);
+  if (first.is_gone())
+    return text + ", which have ended";
   return text + ": " + of_rank(v.first, plight(v, first));
 }
 

@@ -44,6 +44,9 @@ class judge_of {
       return v;
     if (!graph_.outside.empty())
       return not_entered();
+    if (auto gone = those(all_ranks(), [](const rank_facts& f) { return f.is_gone(); });
+        !gone.empty() && graph_.waits)
+      return left_behind(std::move(gone));
     if (!graph_.inside.empty())
       return entered_by_all();
     if (!graph_.in_circle.empty())
@@ -230,6 +233,16 @@ class judge_of {
                                   [this](std::uint32_t r) { return is_missed(ranks_[r]); });
     if (most && stopped.empty() && !over && v.stood < alike_hold(ready))
       return std::nullopt;
+    return v;
+  }
+
+  /// By ranks whose processes have ended, and of which some may be members of that group.
+  std::optional<verdict> left_behind(list gone) const {
+    if (!waiting_stand() || graph_.waits->shortest < alike_hold(graph_.waits->ranks))
+      return std::nullopt;
+    auto v = of(HangKind::NOT_ENTERED, std::move(gone));
+    v.stood = v.waits.shortest;
+    v.moves = true; // nothing is left to be ended
     return v;
   }
 

@@ -112,8 +112,9 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
     unknown_members |= !groups_[c].comparable();
   }
   const auto lacks_row = [&](const rank_facts& f) {
-    return of_all && std::none_of(f.rows.begin(), f.rows.end(),
-                                  [&](const auto& row) { return row.communicator == *of_all; });
+    return of_all && !f.is_gone() &&
+           std::none_of(f.rows.begin(), f.rows.end(),
+                        [&](const auto& row) { return row.communicator == *of_all; });
   };
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const auto& f = ranks_[r];
@@ -132,7 +133,7 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
   // Numbers do not tell which rank is waited for: it is one that waits in nothing.
   if (out.outside.empty() && out.inside.empty() && any_waits && unknown_members)
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (!waits(ranks_[r]))
+      if (!waits(ranks_[r]) && !ranks_[r].is_gone())
         out.outside.push_back(r);
   if (out.outside.empty() && out.inside.empty() && !any_blocked)
     out.inside = std::move(in_all_entered);

@@ -59,12 +59,15 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
     answers_ = 0;
   about_ = about;
   world_size_ = body->getWorldSize();
+  const bool had_any = !ranks_.empty();
   ranks_ = std::move(ranks);
   series_.reset();
   out.push_back(watch{std::move(processes)});
   if (ranks_.empty()) {
     next_read_.reset();
-    report_wanted_ = false;
+    // A standstill that was reported of them is over.
+    if (had_any)
+      send_report(out, now);
   } else {
     next_report_ = now + report_period();
     next_read_ = now + policy_.read_every;
@@ -184,21 +187,20 @@ bool hang_watchdog_core::has_seen_enough() const {
 void hang_watchdog_core::look_where_needed(effects& out, instant now) {
   if (series_)
     return;
-  const auto is_due = [&](const watched_rank& r) { return now - still_since(r) >= look_at(r); };
   std::vector<std::uint32_t> which;
   // One that is stopped needs one look, and is not kept waiting for the others'.
   for (const auto& [local, r] : ranks_)
-    if (r.stopped && is_due(r))
+    if (r.stopped && is_due(now, r))
       which.push_back(local);
   if (!which.empty())
     return begin_looks(out, now, std::move(which));
   const bool due = std::any_of(ranks_.begin(), ranks_.end(),
-                               [&](const auto& each) { return is_due(each.second); });
+                               [&](const auto& each) { return is_due(now, each.second); });
   if (!due && !answer_with_looks_)
     return;
   answer_with_looks_ = false;
   for (const auto& [local, r] : ranks_)
-    if (now - still_since(r) >= std::min<duration>(look_at(r), looked_at_along))
+    if (!r.gone && now - still_since(r) >= std::min<duration>(look_at(r), looked_at_along))
       which.push_back(local);
   if (!which.empty())
     begin_looks(out, now, std::move(which));
@@ -254,6 +256,8 @@ void hang_watchdog_core::schedule_read(instant now) {
     return;
   auto next = std::min(now + policy_.read_every, std::max(next_report_, now + reports_apart));
   for (const auto& [local, r] : ranks_) {
+    if (r.gone)
+      continue;
     // A limit that has passed already waits for the looks that are under way.
     const auto at = still_since(r) + look_at(r);
     next = std::min(next, at > now ? at : now + suspect_read_every);
@@ -268,9 +272,14 @@ void hang_watchdog_core::schedule_read(instant now) {
 hang_watchdog_core::effects hang_watchdog_core::progress_wanted(instant now,
                                                                 const msg<ProgressWanted>& m) {
   effects out;
-  if (m.envelope().about != about_ || ranks_.empty())
+  if (m.envelope().about != about_)
     return out;
   answers_ = std::max(answers_, m.read()->getQuestion());
+  // All have ended: the answer is that there is nothing to say.
+  if (ranks_.empty()) {
+    send_report(out, now);
+    return checked(now, std::move(out));
+  }
   answer_with_looks_ = report_wanted_ = true;
   read_all(out, now);
   return checked(now, std::move(out));
@@ -325,6 +334,7 @@ hang_watchdog_core::effects hang_watchdog_core::checked(instant now, effects out
     invariant(r.what.local_rank == local, "a rank in another's place");
     invariant(r.changed <= now && r.since <= now, "a rank that will change");
     invariant(!r.stopped || *r.stopped <= now, "a rank that will be stopped");
+    invariant(!r.gone || !is_suspect(r), "a process is suspected that is gone");
     invariant(!is_suspect(r) || r.looked, "a rank is suspected that was not looked at");
     invariant(is_suspect(r) || r.is == standing::traced || r.look_again_at == duration::zero(),
               "a rank that goes on waits for its next look");

@@ -105,6 +105,7 @@ class hang_watchdog_core {
     std::optional<diag::page_view> page; ///< as it was last read
     instant changed;                     ///< something on its page, or its limit began anew
     std::optional<instant> stopped;      ///< it was first seen stopped by a signal, and is so still
+    bool gone = false;                   ///< its process is: it stands nowhere
     learnt_limits limits;
     busy_time busy;
     std::optional<busy_time::measured> busy_now;
@@ -129,6 +130,8 @@ class hang_watchdog_core {
   /// Since then it stands: since its page changed, or since it was stopped.
   static instant still_since(const watched_rank& r);
   static bool is_suspect(const watched_rank& r) { return r.is == standing::suspected; }
+  /// It has stood for so long that it must be looked at.
+  bool is_due(instant now, const watched_rank& r) const;
   duration limit_of(const watched_rank& r) const;
   duration look_at(const watched_rank& r) const;
   void take_page(instant now, watched_rank& r, const diag::page_reading& reading);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -64,6 +65,10 @@ duration hang_watchdog_core::look_at(const watched_rank& r) const {
   return std::max(limit_of(r), r.look_again_at);
 }
 
+bool hang_watchdog_core::is_due(instant now, const watched_rank& r) const {
+  return !r.gone && now - still_since(r) >= look_at(r);
+}
+
 /// Whatever it does next is judged as if it had never stood.
 void hang_watchdog_core::let_go(watched_rank& r) {
   report_wanted_ |= is_suspect(r);
@@ -75,6 +80,10 @@ void hang_watchdog_core::let_go(watched_rank& r) {
 
 /// The kernel's word is read along with each page: a stop is known before anything is due.
 void hang_watchdog_core::take_state(instant now, watched_rank& r, char state) {
+  if ((state == 'X' || state == 'Z') && !std::exchange(r.gone, true)) {
+    report_wanted_ = true;
+    let_go(r);
+  }
   if (state == 'T') {
     if (r.stopped)
       return;
@@ -122,7 +131,7 @@ void hang_watchdog_core::went_on(watched_rank& r, duration stood) {
 /// After the looks at it.
 void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
   // It is gone, or could not be looked at.
-  if (!r.looks.has_any())
+  if (!r.looks.has_any() || r.gone)
     return;
   r.moves = r.looks;
   r.looked = now;

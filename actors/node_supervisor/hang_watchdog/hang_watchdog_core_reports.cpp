@@ -126,6 +126,11 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
   b.setLocalRank(r.what.local_rank);
   b.setPid(r.what.pid);
   b.setRanForMs(ms_for_report(now - r.since));
+  if (r.gone) {
+    b.setSteps(r.page ? r.page->steps_made : 0);
+    b.setState(static_cast<std::uint8_t>('X'));
+    return;
+  }
   b.setIdleMs(ms_for_report(now - still_since(r)));
   b.setLimitMs(ms_for_report(limit_of(r)));
   if (r.busy_now) {

@@ -193,6 +193,7 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
       look.shared_lock = t.shared_lock;
       look.timed_lock = t.timed_lock;
       look.role = role_of(python->frames);
+      look.ready = t.state == 'R';
       look.runs_on =
           later && later->position != python->position && hash_of(later->frames) == look.stack;
       s.threads.push_back(look);
@@ -214,8 +215,10 @@ diag::child_look process_looks::child(const process_facts& facts, pid_t of) {
   c.state = facts.state;
   c.cpu_time = facts.cpu;
   c.io_bytes = bytes_of(facts);
-  for (const auto& t : facts.threads)
+  for (const auto& t : facts.threads) {
     c.wanted += t.wanted;
+    c.ready |= t.state == 'R';
+  }
   c.threads = std::move(s.threads);
   c.place = std::move(s.place);
   for (const auto& t : s.python.threads)
@@ -259,8 +262,11 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   look.place = std::move(s.place);
   look.script = script;
   look.ends = s.ends || facts->exits;
-  for (const auto& t : facts->threads)
+  for (const auto& t : facts->threads) {
     look.delayed += std::max(duration::zero(), t.wanted - t.cpu);
+    if (t.state == 'R')
+      look.ready.emplace(t.id, t.cpu);
+  }
   add_full(look.evidence, *facts);
   look_at_children(look, *facts);
   for (const auto& socket : facts->stuck)

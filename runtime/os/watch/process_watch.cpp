@@ -120,7 +120,7 @@ std::vector<diag::page_reading> process_watch::read(const std::vector<std::uint3
     if (page && static_cast<pid_t>(page->pid) != pid)
       page.reset();
     const auto stat = pid > 0 ? stat_of(fmt::format("/proc/{}", pid)) : std::nullopt;
-    all.push_back({local, std::move(page), stat ? stat->state : '\0'});
+    all.push_back({local, std::move(page), stat ? stat->state : pid > 0 ? 'X' : '\0'});
   }
   return all;
 }
