@@ -64,7 +64,13 @@ std::uint64_t training_model::ns() const {
   return count(now.time_since_epoch());
 }
 duration training_model::latency() {
-  return 200us + std::chrono::microseconds(chance_.below(600));
+  const auto most = std::chrono::duration_cast<std::chrono::microseconds>(slowest_message).count();
+  return 200us + std::chrono::microseconds(chance_.below(static_cast<std::uint64_t>(most)));
+}
+
+/// After the one before it on the same way.
+instant training_model::arrives(instant& last) {
+  return last = std::max(last, now + latency());
 }
 
 void training_model::push(instant when, event::kind_t kind, std::uint32_t which, std::uint64_t life,
@@ -406,7 +412,7 @@ void training_model::perform(node& n, const hang_watchdog_core::effects& effects
     } else if (const auto* m = std::get_if<hang_watchdog_core::report>(&e)) {
       ++reports;
       if (!n.mute)
-        push(now + latency(), event::of_master, 0, 0, [this, report = m->message] {
+        push(arrives(n.last_report), event::of_master, 0, 0, [this, report = m->message] {
           perform(master_.progress(now, report.as<ProgressReport>()));
         });
     } else if (std::get_if<hang_watchdog_core::dump>(&e)) {
@@ -416,7 +422,7 @@ void training_model::perform(node& n, const hang_watchdog_core::effects& effects
 }
 
 void training_model::to_node(std::uint32_t which, messages::any_msg m) {
-  push(now + latency(), event::of_node, which, 0, [this, which, m] {
+  push(arrives(nodes_[which]->last_order), event::of_node, which, 0, [this, which, m] {
     auto& n = *nodes_[which];
     if (m.is<ProgressWanted>())
       perform(n, n.core.progress_wanted(now, m.as<ProgressWanted>()));

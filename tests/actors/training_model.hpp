@@ -147,6 +147,8 @@ class training_model {
 
   /// Of the machine that a rank is on: changes what a look at the rank finds.
   std::function<activity(std::uint32_t r, activity)> machine;
+  /// Between a node and the master.
+  duration slowest_message = 600us;
 
   void at(duration after, std::function<void()> what);
   void run(duration how_long);
@@ -219,6 +221,7 @@ class training_model {
     instant paused_until;
     std::optional<instant> wakes;
     bool mute = false;
+    instant last_report, last_order; ///< they arrive
   };
   struct collective_state {
     std::uint64_t number = 0; ///< that is being entered
@@ -253,6 +256,7 @@ class training_model {
   diag::page_reading reading_of(std::uint32_t r, std::uint32_t local) const;
   std::uint64_t ns() const;
   duration latency();
+  instant arrives(instant& last);
 
   shape shape_;
   random_source chance_;

@@ -81,9 +81,11 @@ class Job:
     directory: tempfile.TemporaryDirectory
     begun: float
 
+    def log(self) -> list[str]:
+        return Path(self.directory.name, "log.json").read_text().splitlines()
+
     def verdicts(self) -> list[str]:
-        lines = Path(self.directory.name, "log.json").read_text().splitlines()
-        told = [json.loads(line) for line in lines]
+        told = [json.loads(line) for line in self.log()]
         return [one["text"] for one in told if one["event"] in VERDICTS]
 
 
@@ -123,7 +125,7 @@ def play(launcher: Launcher, chosen: argparse.Namespace) -> tuple[dict[str, list
             lines += told
             harness.progress(f"{turn + 1} of {rounds}: {job.kind}; false lines so far: {len(lines)}")
             for one in told:
-                harness.progress(f"{one}\n{job.run.err()}")
+                harness.progress("\n".join([one, *job.log()]))
             job.run.__exit__()
             job.directory.cleanup()
     finally:

@@ -86,6 +86,8 @@ void diagnosis_core::consider(effects& out, instant now) {
   // The missing report will be judged when it comes.
   if (!std::all_of(members_.begin(), members_.end(), [this](const auto& m) { return is_fresh(m); }))
     return;
+  // The next question has its own time to be answered in.
+  case_->silent_at.reset();
   judged_ = now;
   // Several ranks may have failed at once, and some not been looked at yet.
   const bool patient = !case_->told && now < case_->since + policy_.grace;
