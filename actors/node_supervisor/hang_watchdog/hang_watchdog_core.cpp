@@ -59,14 +59,15 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
     answers_ = 0;
   about_ = about;
   world_size_ = body->getWorldSize();
-  const bool had_any = !ranks_.empty();
+  const bool any_stood = std::any_of(ranks_.begin(), ranks_.end(),
+                                     [](const auto& each) { return is_suspect(each.second); });
   ranks_ = std::move(ranks);
   series_.reset();
   out.push_back(watch{std::move(processes)});
   if (ranks_.empty()) {
     next_read_.reset();
     // A standstill that was reported of them is over.
-    if (had_any)
+    if (any_stood)
       send_report(out, now);
   } else {
     next_report_ = now + report_period();
