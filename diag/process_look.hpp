@@ -57,10 +57,10 @@ struct child_look {
   char state = 0;
   duration cpu_time{};
   std::uint64_t io_bytes = 0;
-  std::vector<thread_look> threads; ///< as of `process_look`
-  std::string place;                ///< as of `process_look`
-  duration wanted{};                ///< of all its threads, as of `thread_look`
-  bool ready = false;               ///< one of its threads is, as of `thread_look`
+  std::vector<thread_look> threads;       ///< as of `process_look`
+  std::string place;                      ///< as of `process_look`
+  duration wanted{};                      ///< of all its threads, as of `thread_look`
+  std::map<std::int32_t, duration> ready; ///< as of `process_look`
   /// The thread of the process that has started it, or its parent; 0: not known.
   std::int32_t started_by = 0;
 };

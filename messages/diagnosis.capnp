@@ -97,6 +97,15 @@ struct ProgressReport {
   # At least one rank has stood still for longer than its limit, and was looked at.
   answers @3 :UInt64;
   # The newest ProgressWanted that this report answers. 0: none was asked.
+  over @4 :Over;
+  # Why there are no ranks in it.
+  enum Over {
+    no @0;
+    endedWell @1;
+    # Their processes have ended by themselves.
+    byOrder @2;
+    # They are being ended: where they stand says nothing.
+  }
 }
 
 struct ProgressWanted {
@@ -166,10 +175,12 @@ struct WatchedProcess {
 }
 
 struct Watched {
-  # agent → hang_watchdog, worker_channel: from now on these are the training processes of the generation in the envelope. None: it has
-  # ended.
+  # agent → hang_watchdog, worker_channel: from now on these are the training processes of the generation in the envelope. None: they
+  # have ended, or are being ended.
   processes @0 :List(WatchedProcess);
   worldSize @1 :UInt32;
   failedAtNs @2 :UInt64;
   # When the failure was that led to this generation; CLOCK_MONOTONIC of this machine. 0: none did.
+  endedWell @3 :Bool;
+  # All of them have, by themselves.
 }

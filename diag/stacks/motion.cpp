@@ -1,6 +1,7 @@
 #include "diag/stacks/motion.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe::diag {
 
@@ -43,6 +44,12 @@ bool stacks_moved(std::int32_t main, const std::vector<thread_look>& from,
     const auto* before = thread_with(from, t.id);
     return before && before->stack != t.stack && (t.id == main || t.cpu_time > before->cpu_time);
   });
+}
+
+void keep_common(std::map<std::int32_t, duration>& of,
+                 const std::map<std::int32_t, duration>& with) {
+  for (auto one = of.begin(); one != of.end();)
+    one = with.count(one->first) ? std::next(one) : of.erase(one);
 }
 
 bool waits_outside(const thread_look& t) {
@@ -110,11 +117,15 @@ void compared_looks::keep_ready(const process_look& look) {
     const auto* now = thread_with(look.threads, t.id);
     t.ready &= now && now->ready;
   }
-  for (auto& c : first_.children)
-    c.ready &= std::any_of(look.children.begin(), look.children.end(),
-                           [&c](const auto& now) { return now.pid == c.pid && now.ready; });
-  for (auto r = first_.ready.begin(); r != first_.ready.end();)
-    r = look.ready.count(r->first) ? std::next(r) : first_.ready.erase(r);
+  keep_common(first_.ready, look.ready);
+  for (auto& c : first_.children) {
+    const auto now = std::find_if(look.children.begin(), look.children.end(),
+                                  [&c](const auto& each) { return each.pid == c.pid; });
+    if (now == look.children.end())
+      c.ready.clear();
+    else
+      keep_common(c.ready, now->ready);
+  }
 }
 
 void compared_looks::compare_threads(const process_look& look, duration between) {
@@ -175,7 +186,7 @@ compared_looks::effort compared_looks::effort_of(const child_look& before, const
                                                  duration between) const {
   const auto used = permille(now.cpu_time - before.cpu_time, between);
   const auto wanted = std::max({used, permille(now.wanted - before.wanted, between),
-                                before.ready && now.ready ? all_permille : 0});
+                                before.ready.empty() ? 0 : all_permille});
   if (io_moved(before.io_bytes, now.io_bytes))
     return effort::moves;
   if (now.threads.empty())
@@ -258,8 +269,10 @@ compared_looks::thread_change compared_looks::decided() const {
     if (c.wanted >= most.wanted)
       most = c;
   }
-  if (ids.empty())
-    most.ran = most.wanted = cpu_permille();
+  if (ids.empty()) {
+    most.ran = cpu_permille();
+    most.wanted = std::max(most.ran, first_.ready.empty() ? 0 : all_permille);
+  }
   return most;
 }
 

@@ -422,11 +422,17 @@ TEST_CASE("a wait that is not over keeps others late, and a child at work") {
   const auto with_child = [](bool ready) {
     auto c = child(1, 0s);
     c.threads.clear();
-    c.ready = ready;
+    if (ready)
+      c.ready = {{50, 0s}};
     return with(look(1, 1s), c);
   };
   CHECK(moves({with_child(true), with_child(true), with_child(true)}) == motion::moves);
   CHECK(moves({with_child(true), with_child(false), with_child(true)}) == motion::sleeps);
+  // Nothing of Python can be read of it.
+  auto native = look(1, 1s, 0, 'R');
+  native.threads.clear();
+  native.ready = {{pid, 1s}};
+  CHECK(moves({native, native, native}) == motion::starves);
 }
 
 TEST_CASE("a child without Python moves when it computes, such as a compiler") {

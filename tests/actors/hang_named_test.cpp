@@ -127,10 +127,11 @@ TEST_SUITE("named is") {
   }
 
   TEST_CASE("that processes have ended which the others wait for, a node's or one beside others") {
-    for (const std::uint32_t per_node : {2, 4}) {
+    for (const bool beside : {false, true}) {
       training_model::shape s;
       s.begins_warm = true;
-      s.per_node = per_node;
+      s.per_node = beside ? 4 : 2;
+      s.says_ends = !beside;
       training_model m(6, s);
       m.at(2'050ms, [&] {
         m.end(0);
@@ -145,6 +146,21 @@ TEST_SUITE("named is") {
       // A rank may take a minute after the others' end for what is its own.
       CHECK(named_after_ms(m) > 60'000);
     }
+  }
+
+  TEST_CASE("the link of ranks that have nothing to do with one that has ended") {
+    training_model::shape s;
+    s.begins_warm = true;
+    s.groups = {{"dp", {0, 1, 2}}, {"evaluates", {3}}};
+    s.per_node = 1;
+    training_model m(6, s);
+    m.at(1s, [&] { m.end(3); });
+    m.at(90s, [&] { m.cut(0); });
+    m.run(90s + 120s);
+    INFO("said: ", said(m));
+    REQUIRE(m.verdicts.size() == 1);
+    CHECK(m.verdicts.front().kind == HangKind::LINK);
+    CHECK(named_after_ms(m) <= 4'000);
   }
 
   TEST_CASE("a deadlock beside processes that have ended") {

@@ -169,6 +169,8 @@ class training_model {
   void freeze_inside(std::uint32_t r, activity looks);
   /// Its process has ended well; a node tells when all of it have.
   void end(std::uint32_t r);
+  /// Its processes are being ended by order, which the master knows later or never.
+  void drain_node(std::uint32_t n);
   void slow_down(std::uint32_t r, double factor) {
     ranks_[r].factor = factor;
     began = now;

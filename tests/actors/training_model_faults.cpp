@@ -63,6 +63,12 @@ void training_model::end(std::uint32_t r) {
       return;
   perform(*nodes_[k.node],
           nodes_[k.node]->core.watched(
+              now, planner_.write<Watched>(generation{generation_},
+                                           [](Watched::Builder b) { b.setEndedWell(true); })));
+}
+void training_model::drain_node(std::uint32_t n) {
+  perform(*nodes_[n],
+          nodes_[n]->core.watched(
               now, planner_.write<Watched>(generation{generation_}, [](Watched::Builder) {})));
 }
 void training_model::freeze_inside(std::uint32_t r, activity looks) {

@@ -119,6 +119,12 @@ diagnosis_core::effects diagnosis_core::progress(instant now, const msg<Progress
     TROUPE_RARE("diagnosis: a report of a generation that is over");
     return out;
   }
+  // The planner has ended the generation there, or is about to hear why it ends.
+  if (r->getOver() == ProgressReport::Over::BY_ORDER) {
+    members_[at->second].lost = true;
+    drop_case();
+    return checked(std::move(out));
+  }
   const bool went_on = take(now, at->second, *r, out);
   take_speed(out, now);
   // Of a lost node the planner knows, and ends the generation.
@@ -162,11 +168,15 @@ bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Read
   m.suspect = r.getSuspect();
   bool went_on = false;
   m.lost = false;
-  // It watches none any more.
   const auto end = std::min<std::size_t>(ranks_.size(), m.first_rank + std::size_t{m.slots});
-  if (r.getRanks().size() == 0)
-    for (std::size_t rank = m.first_rank; rank < end; ++rank)
-      ranks_[rank] = gone_rank(now, which, ranks_[rank].steps);
+  if (r.getOver() == ProgressReport::Over::ENDED_WELL)
+    for (std::size_t rank = m.first_rank; rank < end; ++rank) {
+      auto& f = ranks_[rank];
+      // What it had entered since then is not known: the others are asked what they still wait for.
+      went_on |= !f.is_gone();
+      f.node = which;
+      f = gone_rank(now, f, f);
+    }
   for (auto each : r.getRanks()) {
     const auto rank = each.getRank();
     // A node speaks for its own ranks.
@@ -174,6 +184,8 @@ bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Read
       continue;
     auto& f = ranks_[rank];
     const auto before = std::exchange(f, facts_of(now, which, each, names_));
+    if (f.is_gone())
+      f = gone_rank(now, before, f);
     f.steps_when_entered =
         entered_in(before) == entered_in(f) ? before.steps_when_entered : f.steps;
     went_on |= before.idle >= stood_least && f.idle < before.idle;

@@ -4,6 +4,7 @@
 #include "diag/progress/page.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -58,20 +59,23 @@ void communicator_names::clear() {
   numbers_.clear();
 }
 
-rank_facts gone_rank(instant now, std::uint32_t node, std::uint64_t steps) {
+rank_facts gone_rank(instant now, const rank_facts& before, rank_facts last) {
   rank_facts f;
   f.known = true;
   f.at = now;
-  f.node = node;
-  f.steps = steps;
+  f.node = last.node;
+  f.feeds = last.feeds;
+  f.steps = f.steps_when_entered = last.steps;
   f.state = 'X';
+  f.idle = before.is_gone() ? before.idle + (now - before.at) : duration::zero();
+  f.rows = std::move(last.rows);
+  for (auto& row : f.rows)
+    row.left = row.entered;
   return f;
 }
 
 rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Reader from,
                     communicator_names& names) {
-  if (from.getState() == 'X')
-    return gone_rank(now, node, from.getSteps());
   rank_facts f;
   f.known = true;
   f.at = now;

@@ -135,8 +135,10 @@ struct rank_facts {
   }
 };
 
-/// Of a process that has ended: it stands nowhere, and enters nothing more.
-rank_facts gone_rank(instant now, std::uint32_t node, std::uint64_t steps);
+/// Of one whose process has ended: it stands nowhere and waits in nothing, and what it has entered
+/// is all that it will enter. `idle` is the time since that was first known; `before`: what was
+/// known until now.
+rank_facts gone_rank(instant now, const rank_facts& before, rank_facts last);
 /// Bounds everything: texts, rows, numbers.
 rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Reader from,
                     communicator_names& names);

@@ -44,9 +44,6 @@ class judge_of {
       return v;
     if (!graph_.outside.empty())
       return not_entered();
-    if (auto gone = those(all_ranks(), [](const rank_facts& f) { return f.is_gone(); });
-        !gone.empty() && graph_.waits)
-      return left_behind(std::move(gone));
     if (!graph_.inside.empty())
       return entered_by_all();
     if (!graph_.in_circle.empty())
@@ -111,12 +108,14 @@ class judge_of {
                  [&](std::uint32_t r) { return which(ranks_[r]); });
     return some;
   }
-  list all_ranks() const {
-    list all(ranks_.size());
-    for (std::uint32_t r = 0; r < all.size(); ++r)
-      all[r] = r;
+  list live_ranks() const {
+    list all;
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+      if (!ranks_[r].is_gone())
+        all.push_back(r);
     return all;
   }
+  std::size_t live() const { return live_ranks().size(); }
   verdict of(HangKind kind, list culprits) const {
     verdict v;
     v.kind = kind;
@@ -212,10 +211,12 @@ class judge_of {
         !sure.empty())
       ready = std::move(sure);
     if (ready.empty()) {
+      if (auto v = left_behind())
+        return v;
       auto alone = those(graph_.outside, [](const rank_facts& f) {
-        return f.steps >= f.steps_when_entered + steps_alone;
+        return !f.is_gone() && f.steps >= f.steps_when_entered + steps_alone;
       });
-      if (alone.empty() || !waiting_stand() || !stands_out(alone.size(), ranks_.size() + 1))
+      if (alone.empty() || !waiting_stand() || !stands_out(alone.size(), live() + 1))
         return std::nullopt;
       auto v = of(HangKind::NOT_ENTERED, alone);
       v.stood = v.waits.shortest;
@@ -226,7 +227,7 @@ class judge_of {
     }
     // Nearly all of them at once: a long computation of all looks like this.
     const auto stopped = those(ready, [](const rank_facts& f) { return f.is_stopped(); });
-    const bool most = 2 * ready.size() > ranks_.size();
+    const bool most = 2 * ready.size() > live();
     auto v = of(graph_.waits ? HangKind::NOT_ENTERED : HangKind::ALONE,
                 most && !stopped.empty() ? stopped : ready);
     const bool over = std::all_of(ready.begin(), ready.end(),
@@ -236,9 +237,13 @@ class judge_of {
     return v;
   }
 
-  /// By ranks whose processes have ended, and of which some may be members of that group.
-  std::optional<verdict> left_behind(list gone) const {
-    if (!waiting_stand() || graph_.waits->shortest < alike_hold(graph_.waits->ranks))
+  /// By ranks whose processes have ended, and that for long: what they have entered last may never
+  /// have been reported.
+  std::optional<verdict> left_behind() const {
+    const auto hold = policy_.fixed_limit.value_or(policy_.alike_least);
+    auto gone = those(graph_.outside,
+                      [hold](const rank_facts& f) { return f.is_gone() && f.idle >= hold; });
+    if (gone.size() != graph_.outside.size() || !waiting_stand() || graph_.waits->shortest < hold)
       return std::nullopt;
     auto v = of(HangKind::NOT_ENTERED, std::move(gone));
     v.stood = v.waits.shortest;
@@ -331,7 +336,7 @@ class judge_of {
 
   /// No collective says anything.
   std::optional<verdict> alone() const {
-    const auto all = all_ranks();
+    const auto all = live_ranks();
     if (auto odd = odd_ones(all); !odd.empty())
       return of(HangKind::ALONE, std::move(odd));
     list ready;
@@ -343,7 +348,7 @@ class judge_of {
     const auto at_work = those(all, [](const rank_facts& f) { return !f.over_limit(); });
     auto v = of(HangKind::ALONE, ready);
     v.all_alike = ready.size() == ranks_.size();
-    if (2 * ready.size() > ranks_.size() || at_work.empty())
+    if (2 * ready.size() > all.size() || at_work.empty())
       if (v.stood < alike_hold(ready))
         return std::nullopt;
     return v;

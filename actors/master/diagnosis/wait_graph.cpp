@@ -133,7 +133,7 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
   // Numbers do not tell which rank is waited for: it is one that waits in nothing.
   if (out.outside.empty() && out.inside.empty() && any_waits && unknown_members)
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (!waits(ranks_[r]) && !ranks_[r].is_gone())
+      if (!waits(ranks_[r]))
         out.outside.push_back(r);
   if (out.outside.empty() && out.inside.empty() && !any_blocked)
     out.inside = std::move(in_all_entered);

@@ -13,7 +13,7 @@ namespace troupe::actors {
 /// When one rank hangs all others stand still within a step, each in some collective. The rank that
 /// others wait for, and that waits for none itself, is the one to look at. If there is none, either
 /// ranks wait for each other in a circle, or all are where they should be and the bytes do not
-/// arrive. A process that has ended is none of them.
+/// arrive.
 struct wait_graph {
   struct wait {
     std::uint32_t communicator = 0;

@@ -59,6 +59,7 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
     answers_ = 0;
   about_ = about;
   world_size_ = body->getWorldSize();
+  ended_well_ = body->getEndedWell();
   const bool any_stood = std::any_of(ranks_.begin(), ranks_.end(),
                                      [](const auto& each) { return is_suspect(each.second); });
   ranks_ = std::move(ranks);
@@ -67,7 +68,7 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
   if (ranks_.empty()) {
     next_read_.reset();
     // A standstill that was reported of them is over.
-    if (any_stood)
+    if (any_stood && ended_well_)
       send_report(out, now);
   } else {
     next_report_ = now + report_period();
@@ -276,7 +277,7 @@ hang_watchdog_core::effects hang_watchdog_core::progress_wanted(instant now,
   if (m.envelope().about != about_)
     return out;
   answers_ = std::max(answers_, m.read()->getQuestion());
-  // All have ended: the answer is that there is nothing to say.
+  // All have ended, or are being ended: the answer is that nothing can be said of them.
   if (ranks_.empty()) {
     send_report(out, now);
     return checked(now, std::move(out));

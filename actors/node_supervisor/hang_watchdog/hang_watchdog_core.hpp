@@ -175,6 +175,7 @@ class hang_watchdog_core {
   std::optional<instant> next_read_;
   instant next_report_;
   std::optional<instant> last_report_;
+  bool ended_well_ = false;    ///< if nothing is watched: its processes have, by themselves
   bool report_wanted_ = false; ///< as soon as the pages are read
   std::uint32_t early_reports_ = 0;
   std::uint64_t answers_ = 0; ///< the newest question of the master

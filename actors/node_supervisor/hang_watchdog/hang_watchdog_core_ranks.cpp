@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe::actors {
 
@@ -80,7 +79,10 @@ void hang_watchdog_core::let_go(watched_rank& r) {
 
 /// The kernel's word is read along with each page: a stop is known before anything is due.
 void hang_watchdog_core::take_state(instant now, watched_rank& r, char state) {
-  if ((state == 'X' || state == 'Z') && !std::exchange(r.gone, true)) {
+  const bool gone = state == 'X' || state == 'Z';
+  if (gone != r.gone && state != 0) {
+    r.gone = gone;
+    r.changed = now;
     report_wanted_ = true;
     let_go(r);
   }

@@ -97,6 +97,7 @@ duration hang_watchdog_core::report_period() const {
 }
 
 void hang_watchdog_core::send_report(effects& out, instant now) {
+  using over = ProgressReport::Over;
   report_wanted_ = false;
   next_report_ = now + report_period();
   last_report_ = now;
@@ -105,19 +106,21 @@ void hang_watchdog_core::send_report(effects& out, instant now) {
     suspect |= is_suspect(r);
     r.busy_now = r.page ? r.busy.measure(*r.page) : std::nullopt;
   }
-  out.push_back(report{author_
-                           .write<ProgressReport>(about_,
-                                                  [&](ProgressReport::Builder b) {
-                                                    b.setNode(node_);
-                                                    b.setSuspect(suspect);
-                                                    b.setAnswers(answers_);
-                                                    auto list = b.initRanks(
-                                                        static_cast<unsigned>(ranks_.size()));
-                                                    unsigned i = 0;
-                                                    for (const auto& [local, r] : ranks_)
-                                                      write_rank(now, r, list[i++]);
-                                                  })
-                           .any()});
+  out.push_back(report{
+      author_
+          .write<ProgressReport>(about_,
+                                 [&](ProgressReport::Builder b) {
+                                   b.setNode(node_);
+                                   b.setSuspect(suspect);
+                                   b.setAnswers(answers_);
+                                   if (ranks_.empty())
+                                     b.setOver(ended_well_ ? over::ENDED_WELL : over::BY_ORDER);
+                                   auto list = b.initRanks(static_cast<unsigned>(ranks_.size()));
+                                   unsigned i = 0;
+                                   for (const auto& [local, r] : ranks_)
+                                     write_rank(now, r, list[i++]);
+                                 })
+          .any()});
 }
 
 void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
@@ -126,13 +129,8 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
   b.setLocalRank(r.what.local_rank);
   b.setPid(r.what.pid);
   b.setRanForMs(ms_for_report(now - r.since));
-  if (r.gone) {
-    b.setSteps(r.page ? r.page->steps_made : 0);
-    b.setState(static_cast<std::uint8_t>('X'));
-    return;
-  }
   b.setIdleMs(ms_for_report(now - still_since(r)));
-  b.setLimitMs(ms_for_report(limit_of(r)));
+  b.setLimitMs(r.gone ? 0 : ms_for_report(limit_of(r)));
   if (r.busy_now) {
     b.setBusyUs(us32(r.busy_now->each));
     b.setBusySteps(
@@ -165,8 +163,10 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
       list[i].setWaitedMs(c.waited_ns / 1'000'000);
     }
   }
+  if (r.gone)
+    b.setState(static_cast<std::uint8_t>('X'));
   // Looks of an earlier standstill say nothing about now.
-  if (!r.looked || !r.moves.has_any())
+  if (r.gone || !r.looked || !r.moves.has_any())
     return;
   const auto& last = r.moves.last();
   b.setState(static_cast<std::uint8_t>(last.state));

@@ -217,7 +217,8 @@ diag::child_look process_looks::child(const process_facts& facts, pid_t of) {
   c.io_bytes = bytes_of(facts);
   for (const auto& t : facts.threads) {
     c.wanted += t.wanted;
-    c.ready |= t.state == 'R';
+    if (t.state == 'R')
+      c.ready.emplace(t.id, t.cpu);
   }
   c.threads = std::move(s.threads);
   c.place = std::move(s.place);

@@ -93,16 +93,18 @@ std::optional<diag::page_view> process_watch::page_of(std::uint32_t local_rank) 
 
 /// A worker leads its own session, so what a shell script has started of it is known by that.
 pid_t process_watch::trains(std::uint32_t local_rank) const {
-  pid_t started = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& p : watched_)
-      if (p.local_rank == local_rank)
-        started = p.pid;
-  }
-  const auto page = started != 0 ? page_of(local_rank) : std::nullopt;
+  const auto session = started(local_rank);
+  const auto page = session != 0 ? page_of(local_rank) : std::nullopt;
   const auto by_page = page ? static_cast<pid_t>(page->pid) : 0;
-  return by_page > 0 && ::getsid(by_page) == started ? by_page : started;
+  return by_page > 0 && ::getsid(by_page) == session ? by_page : session;
+}
+
+pid_t process_watch::started(std::uint32_t local_rank) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& p : watched_)
+    if (p.local_rank == local_rank)
+      return p.pid;
+  return 0;
 }
 
 /// As its own page says, and no other process's.
@@ -120,7 +122,11 @@ std::vector<diag::page_reading> process_watch::read(const std::vector<std::uint3
     if (page && static_cast<pid_t>(page->pid) != pid)
       page.reset();
     const auto stat = pid > 0 ? stat_of(fmt::format("/proc/{}", pid)) : std::nullopt;
-    all.push_back({local, std::move(page), stat ? stat->state : pid > 0 ? 'X' : '\0'});
+    auto state = stat ? stat->state : pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH ? 'X' : '\0';
+    // Of a shell script one program may end and the next begin.
+    if ((state == 'X' || state == 'Z') && pid != started(local))
+      state = '\0';
+    all.push_back({local, std::move(page), state});
   }
   return all;
 }

@@ -43,6 +43,7 @@ class process_watch : public diag::progress_host {
   /// The process that trains: the one that was started, or what it has started in turn and that has
   /// taken the page. 0: it is not watched.
   pid_t trains(std::uint32_t local_rank) const;
+  pid_t started(std::uint32_t local_rank) const;
   std::optional<diag::page_view> page_of(std::uint32_t local_rank) const;
   pid_t script_thread_of(std::uint32_t local_rank, pid_t pid) const;
   diag::dump_result read_stacks(const std::vector<std::uint32_t>& local_ranks, duration within);

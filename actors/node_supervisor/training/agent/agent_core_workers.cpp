@@ -165,6 +165,7 @@ msg<Watched> agent_core::watched() {
   const bool all = phase_ == phase::running && !any_worker(worker_phase::starting);
   return author_.write<Watched>(started_, [&](auto b) {
     b.setWorldSize(seat_.world_size);
+    b.setEndedWell(ended_well_at_.has_value());
     if (failed_at_)
       b.setFailedAtNs(static_cast<std::uint64_t>(
           std::chrono::nanoseconds(failed_at_->time_since_epoch()).count()));

@@ -14,7 +14,7 @@ std::string in_words(const messages::msg<messages::Watched>& m) {
   auto said = m.read();
   for (auto p : said->getProcesses())
     all += fmt::format(" {}/{} pid {}", p.getRank(), p.getLocalRank(), p.getPid());
-  return all;
+  return said->getEndedWell() ? all + " all have ended well" : all;
 }
 
 /// What the hang watchdog is told, in order.
@@ -74,7 +74,8 @@ TEST_SUITE("agent_core: what the hang watchdog and the diagnosis have to do with
     agent_story finished("b");
     finished.runs(1);
     CHECK(told_to_watchdog(finished.end_of(1, 0, {}, why, false)).empty());
-    CHECK(told_to_watchdog(finished.end_of(1, 1, {}, why, false)) == "g1 of 4:");
+    CHECK(told_to_watchdog(finished.end_of(1, 1, {}, why, false)) ==
+          "g1 of 4: all have ended well");
   }
 
   TEST_CASE("what is told of processes says when the failure was that led to them") {
