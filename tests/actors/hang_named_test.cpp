@@ -145,6 +145,7 @@ TEST_SUITE("named is") {
             "ranks 2, 3 wait in all_reduce #1022 of group 0 for ranks 0, 1, which have ended");
       // A rank may take a minute after the others' end for what is its own.
       CHECK(named_after_ms(m) > 60'000);
+      CHECK(named_after_ms(m) < 65'000);
     }
   }
 
@@ -161,6 +162,20 @@ TEST_SUITE("named is") {
     REQUIRE(m.verdicts.size() == 1);
     CHECK(m.verdicts.front().kind == HangKind::LINK);
     CHECK(named_after_ms(m) <= 4'000);
+  }
+
+  TEST_CASE("one that is stopped where a rank has ended, and all wait for messages") {
+    training_model::shape s;
+    s.begins_warm = s.two_by_two = true;
+    s.per_node = 1;
+    training_model m(6, s);
+    m.at(1s, [&] { m.end(0); });
+    m.at(10s, [&] { m.freeze(2, activity::stopped()); });
+    m.run(90s);
+    INFO("said: ", said(m));
+    REQUIRE(!m.verdicts.empty());
+    CHECK(m.verdicts.front().culprits == ranks{2});
+    CHECK(named_after_ms(m) <= 2'000);
   }
 
   TEST_CASE("a deadlock beside processes that have ended") {

@@ -170,6 +170,24 @@ TEST_SUITE("nothing is said of") {
       }
   }
 
+  TEST_CASE(
+      "ranks that all stand alike after the others' end, but that they do, and none is ended") {
+    training_model::shape s;
+    s.begins_warm = true;
+    s.per_node = 2;
+    training_model m(4, s, that_acts());
+    m.at(1s, [&] {
+      m.end(0);
+      m.end(1);
+      m.freeze(2, activity::asleep("acquire()"));
+      m.freeze(3, activity::asleep("acquire()"));
+    });
+    m.run(50s);
+    CHECK(m.notes.empty());
+    m.run(10min);
+    CHECK(m.ended.empty());
+  }
+
   TEST_CASE("an order to end after a hang was told, which is no end of the hang") {
     for (const std::uint32_t first : {0, 1}) {
       training_model::shape s;

@@ -100,7 +100,8 @@ void diagnosis_core::forget() {
 diagnosis_core::effects diagnosis_core::node_lost(instant, const msg<NodeLost>& m) {
   effects out;
   const auto at = by_name_.find(m.read()->getNode().cStr());
-  if (at == by_name_.end())
+  // A node whose part is over may leave.
+  if (at == by_name_.end() || members_[at->second].over)
     return out;
   members_[at->second].lost = true;
   // The planner ends this generation: it is known for what the ranks wait.
@@ -169,11 +170,10 @@ bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Read
   bool went_on = false;
   m.lost = false;
   const auto end = std::min<std::size_t>(ranks_.size(), m.first_rank + std::size_t{m.slots});
-  if (r.getOver() == ProgressReport::Over::ENDED_WELL)
+  m.over = r.getOver() == ProgressReport::Over::ENDED_WELL;
+  if (m.over)
     for (std::size_t rank = m.first_rank; rank < end; ++rank) {
       auto& f = ranks_[rank];
-      // What it had entered since then is not known: the others are asked what they still wait for.
-      went_on |= !f.is_gone();
       f.node = which;
       f = gone_rank(now, f, f);
     }

@@ -100,6 +100,7 @@ class diagnosis_core {
     std::uint64_t answers = 0;
     bool suspect = false;
     bool lost = false;
+    bool over = false; ///< all its processes have ended well
   };
   /// Of a case.
   enum class stage : std::uint8_t {
@@ -134,6 +135,8 @@ class diagnosis_core {
     duration asks_every{};
     /// Nodes that have not answered by then are told once.
     std::optional<instant> silent_at;
+    std::uint64_t silent_question = 0; ///< …this one, which was asked then:
+    instant silent_asked;
     bool silent_told = false;
     std::optional<told_verdict> told; ///< with stage::told and after
   };

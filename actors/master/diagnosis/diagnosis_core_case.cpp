@@ -43,13 +43,16 @@ void diagnosis_core::ask(effects& out, instant now, bool everyone) {
   case_->question = question;
   case_->asked = now;
   case_->answers_only = everyone;
-  if (!case_->silent_told && !case_->silent_at)
+  if (!case_->silent_told && !case_->silent_at) {
     case_->silent_at = now + policy_.answer_within;
+    case_->silent_question = question;
+    case_->silent_asked = now;
+  }
   case_->ask_again = now + case_->asks_every;
   case_->asks_every = std::min<duration>(case_->asks_every * 3 / 2, policy_.ask_again_most);
   std::vector<node_name> nodes;
   for (const auto& m : members_)
-    if (everyone || !m.reported || now - *m.reported > still_fresh || !m.suspect)
+    if (!m.over && (everyone || !m.reported || now - *m.reported > still_fresh || !m.suspect))
       nodes.push_back(m.node);
   if (nodes.empty())
     return;
@@ -60,16 +63,18 @@ void diagnosis_core::ask(effects& out, instant now, bool everyone) {
 }
 
 bool diagnosis_core::is_fresh(const member& m) const {
-  if (m.answers >= case_->question)
+  if (m.over || m.answers >= case_->question)
     return true;
   return !case_->answers_only && m.reported &&
          (*m.reported >= case_->asked || (m.suspect && case_->asked - *m.reported <= still_fresh));
 }
 
+/// Since a question that is old enough they have said nothing.
 std::vector<node_name> diagnosis_core::silent() const {
   std::vector<node_name> nodes;
   for (const auto& m : members_)
-    if (!is_fresh(m))
+    if (!m.over && m.answers < case_->silent_question &&
+        (!m.reported || *m.reported < case_->silent_asked))
       nodes.push_back(m.node);
   return nodes;
 }
@@ -89,6 +94,9 @@ void diagnosis_core::consider(effects& out, instant now) {
   // The next question has its own time to be answered in.
   case_->silent_at.reset();
   judged_ = now;
+  for (auto& f : ranks_)
+    if (f.is_gone())
+      f = gone_rank(now, f, f);
   // Several ranks may have failed at once, and some not been looked at yet.
   const bool patient = !case_->told && now < case_->since + policy_.grace;
   const auto v = judge(policy_, ranks_, names_, patient, survived_);

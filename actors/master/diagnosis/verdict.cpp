@@ -273,9 +273,10 @@ class judge_of {
   /// One that has left the collective just now: the others are about to.
   bool any_member_goes_on() const {
     return graph_.waits && std::any_of(ranks_.begin(), ranks_.end(), [this](const auto& f) {
-             return !f.over_limit() && std::any_of(f.rows.begin(), f.rows.end(), [this](auto& row) {
-               return row.communicator == graph_.waits->communicator;
-             });
+             return !f.over_limit() && !f.is_gone() &&
+                    std::any_of(f.rows.begin(), f.rows.end(), [this](auto& row) {
+                      return row.communicator == graph_.waits->communicator;
+                    });
            });
   }
 
@@ -347,7 +348,7 @@ class judge_of {
       return std::nullopt;
     const auto at_work = those(all, [](const rank_facts& f) { return !f.over_limit(); });
     auto v = of(HangKind::ALONE, ready);
-    v.all_alike = ready.size() == ranks_.size();
+    v.all_alike = ready.size() == all.size();
     if (2 * ready.size() > all.size() || at_work.empty())
       if (v.stood < alike_hold(ready))
         return std::nullopt;

@@ -130,10 +130,11 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
     if (w && !b)
       in_all_entered.push_back(r);
   }
-  // Numbers do not tell which rank is waited for: it is one that waits in nothing.
+  // Numbers do not tell which rank is waited for: it is one that waits in nothing, and no process
+  // that had nothing to do with it and is gone.
   if (out.outside.empty() && out.inside.empty() && any_waits && unknown_members)
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (!waits(ranks_[r]))
+      if (!waits(ranks_[r]) && !ranks_[r].is_gone())
         out.outside.push_back(r);
   if (out.outside.empty() && out.inside.empty() && !any_blocked)
     out.inside = std::move(in_all_entered);

@@ -60,18 +60,19 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
   about_ = about;
   world_size_ = body->getWorldSize();
   ended_well_ = body->getEndedWell();
-  const bool any_stood = std::any_of(ranks_.begin(), ranks_.end(),
-                                     [](const auto& each) { return is_suspect(each.second); });
+  const bool had_pages = has_pages();
   ranks_ = std::move(ranks);
   series_.reset();
   out.push_back(watch{std::move(processes)});
   if (ranks_.empty()) {
     next_read_.reset();
-    // A standstill that was reported of them is over.
-    if (any_stood && ended_well_)
+    // A standstill that was reported of them is over, and no answer need be waited for.
+    if (had_pages && ended_well_)
       send_report(out, now);
   } else {
     next_report_ = now + report_period();
+    // It may have been answered that they are being ended.
+    report_wanted_ |= answers_ != 0;
     next_read_ = now + policy_.read_every;
   }
   return checked(now, std::move(out));

@@ -79,12 +79,13 @@ void hang_watchdog_core::let_go(watched_rank& r) {
 
 /// The kernel's word is read along with each page: a stop is known before anything is due.
 void hang_watchdog_core::take_state(instant now, watched_rank& r, char state) {
-  const bool gone = state == 'X' || state == 'Z';
-  if (gone != r.gone && state != 0) {
-    r.gone = gone;
-    r.changed = now;
-    report_wanted_ = true;
+  // Its number may be another process's later.
+  if (r.gone)
+    return;
+  if (state == 'X' || state == 'Z') {
+    r.gone = report_wanted_ = true;
     let_go(r);
+    return;
   }
   if (state == 'T') {
     if (r.stopped)
