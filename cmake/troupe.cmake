@@ -12,6 +12,9 @@ endif()
 if(TROUPE_WERROR)
   target_compile_options(troupe_flags INTERFACE -Werror)
 endif()
+# Clang writes the times of headers into a precompiled one, which differ from clone to clone: ccache would find nothing
+# that was compiled with it.
+target_compile_options(troupe_flags INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
