@@ -58,7 +58,7 @@ KINDS = {
     "deadlock in updates by hand": Kind("deadlock", program="by_hand"),
     "deadlock under another optimizer": Kind("deadlock", program="engine"),
     "deadlock in inference": Kind("deadlock", program="inference"),
-    "deadlock soon after the start": Kind("deadlock", program="all_reduce", steps=40, bound=4.0),
+    "deadlock soon after the start": Kind("deadlock", program="all_reduce", steps=70, bound=4.0),
     "another order, without steps": Kind("order", program="all_reduce"),
     "deadlock beside programs": Kind("programs"),
     "deadlock beside an uploader": Kind("upload"),
