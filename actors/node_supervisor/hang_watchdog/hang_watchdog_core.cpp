@@ -66,6 +66,7 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
   out.push_back(watch{std::move(processes)});
   if (ranks_.empty()) {
     next_read_.reset();
+    report_wanted_ = false;
     // A standstill that was reported of them is over, and no answer need be waited for.
     if (had_pages && ended_well_)
       send_report(out, now);

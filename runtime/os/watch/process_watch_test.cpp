@@ -13,6 +13,7 @@
 #include <thread>
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ class child {
   explicit child(bool runs) : pid(::fork()) {
     if (pid != 0)
       return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (runs)
       asm volatile("");
     for (;;)
