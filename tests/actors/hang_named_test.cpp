@@ -149,6 +149,31 @@ TEST_SUITE("named is") {
     }
   }
 
+  TEST_CASE("that processes have ended which had never entered anything") {
+    for (const bool known : {false, true}) {
+      training_model::shape s;
+      s.per_node = 2;
+      s.says_groups = known;
+      training_model m(6, s);
+      // They end while they still compile, and nothing is usual yet.
+      m.before_step = [](std::uint32_t rank, std::uint64_t step) -> std::optional<interlude> {
+        return rank < 2 && step == 0 ? std::optional(interlude{diag::phase::other, 1min, {}, {}})
+                                     : std::nullopt;
+      };
+      m.at(5s, [&] {
+        m.end(0);
+        m.end(1);
+      });
+      m.run(15min);
+      INFO("said: ", said(m));
+      REQUIRE(m.verdicts.size() == 1);
+      CHECK(m.verdicts.front().culprits == ranks{0, 1});
+      CHECK(m.verdicts.front().sentence ==
+            "ranks 2, 3 wait in all_reduce #1 of group 0 for ranks 0, 1, which have ended");
+      CHECK(named_after_ms(m) < 11.0 * 60'000);
+    }
+  }
+
   TEST_CASE("the link of ranks that have nothing to do with one that has ended") {
     training_model::shape s;
     s.begins_warm = true;

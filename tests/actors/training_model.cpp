@@ -103,14 +103,9 @@ void training_model::start_generation() {
                       ~static_cast<std::uint64_t>(diag::feed::collective_ends) &
                       ~static_cast<std::uint64_t>(diag::feed::trace);
     k.page.step_ns = k.page.phase_ns = k.noted_ns = ns();
-    if (shape_.says_collectives)
-      for (const auto g : k.groups) {
-        diag::communicator_view c;
-        c.name = shape_.groups[g].name;
-        c.members = shape_.groups[g].members.size();
-        c.members_hash = g + 1;
-        k.page.communicators.push_back(c);
-      }
+    if (shape_.says_collectives && (shape_.says_groups || shape_.begins_warm))
+      for (const auto g : k.groups)
+        row_of(k, g);
     if (shape_.begins_warm) {
       k.made = warm_steps;
       k.page.silences.total = warm_steps;
@@ -159,10 +154,8 @@ void training_model::restart(duration down) {
     ++k.life;
     k.frozen = false;
   }
-  for (std::uint32_t n = 0; n < nodes_.size(); ++n)
-    perform(*nodes_[n],
-            nodes_[n]->core.watched(
-                now, planner_.write<Watched>(generation{generation_}, [](Watched::Builder) {})));
+  for (const auto& n : nodes_)
+    tell_no_processes(*n, false);
   perform(master_.ended(now, generation{generation_}));
   at(down, [this] { start_generation(); });
 }
@@ -334,13 +327,25 @@ void training_model::make_step(std::uint32_t r) {
   k.page.step_ns = ns();
 }
 
+diag::communicator_view& training_model::row_of(rank& k, std::uint32_t g) const {
+  auto& rows = k.page.communicators;
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [g](const auto& each) { return each.members_hash == g + 1; });
+  if (found != rows.end())
+    return *found;
+  diag::communicator_view row;
+  row.name = shape_.groups[g].name;
+  row.members = shape_.groups[g].members.size();
+  row.members_hash = g + 1;
+  return rows.emplace_back(std::move(row));
+}
+
 void training_model::enter(std::uint32_t r, std::uint32_t g) {
   auto& k = ranks_[r];
   auto& c = collectives_[g];
   k.looks = activity::waits();
   if (shape_.says_collectives) {
-    auto& row = *std::find_if(k.page.communicators.begin(), k.page.communicators.end(),
-                              [g](const auto& each) { return each.members_hash == g + 1; });
+    auto& row = row_of(k, g);
     ++row.entered;
     row.entered_ns = ns();
     row.kind = k.wrong_kind        ? diag::collective::broadcast

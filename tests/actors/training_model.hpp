@@ -124,6 +124,8 @@ class training_model {
     duration usual = 100ms;
     bool says_ends = true;
     bool says_collectives = true;
+    /// A group's row is there when the group is made; else when the rank first enters it.
+    bool says_groups = true;
     /// Steps are none of PyTorch's optimizers, and phases none of its hooks: an own loop.
     bool without_steps = false;
     bool two_by_two = false; ///< its groups' collectives are messages between two ranks
@@ -244,10 +246,12 @@ class training_model {
             std::function<void()> what = {});
   void start_generation();
   void step_rank(std::uint32_t r);
+  diag::communicator_view& row_of(rank& k, std::uint32_t g) const;
   void enter(std::uint32_t r, std::uint32_t g);
   void end_collective(std::uint32_t g);
   void make_step(std::uint32_t r);
   void set_phase(rank& k, diag::phase p);
+  void tell_no_processes(node& n, bool ended_well);
   void note(rank& k);
   void perform(node& n, const hang_watchdog_core::effects& effects);
   void perform(const diagnosis_core::effects& effects);

@@ -61,15 +61,16 @@ void training_model::end(std::uint32_t r) {
   for (auto each = n.first; each < n.first + n.count; ++each)
     if (!ranks_[each].gone)
       return;
-  perform(*nodes_[k.node],
-          nodes_[k.node]->core.watched(
-              now, planner_.write<Watched>(generation{generation_},
-                                           [](Watched::Builder b) { b.setEndedWell(true); })));
+  tell_no_processes(*nodes_[k.node], true);
 }
 void training_model::drain_node(std::uint32_t n) {
-  perform(*nodes_[n],
-          nodes_[n]->core.watched(
-              now, planner_.write<Watched>(generation{generation_}, [](Watched::Builder) {})));
+  tell_no_processes(*nodes_[n], false);
+}
+void training_model::tell_no_processes(node& n, bool ended_well) {
+  perform(n, n.core.watched(
+                 now, planner_.write<Watched>(generation{generation_}, [&](Watched::Builder b) {
+                   b.setEndedWell(ended_well);
+                 })));
 }
 void training_model::freeze_inside(std::uint32_t r, activity looks) {
   // All have entered, and the last bytes do not come.

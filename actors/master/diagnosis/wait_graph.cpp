@@ -96,7 +96,8 @@ void wait_graph_builder::count() {
     }
 }
 
-/// A rank without a row of the group of all ranks has not entered anything in it.
+/// A rank without a row of the group of all ranks has not entered anything in it, and will not if
+/// its process has ended.
 void wait_graph_builder::find_culprits(wait_graph& out) {
   bool any_waits = false, any_blocked = false, unknown_members = false;
   std::vector<std::uint32_t> in_all_entered;
@@ -112,9 +113,8 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
     unknown_members |= !groups_[c].comparable();
   }
   const auto lacks_row = [&](const rank_facts& f) {
-    return of_all && !f.is_gone() &&
-           std::none_of(f.rows.begin(), f.rows.end(),
-                        [&](const auto& row) { return row.communicator == *of_all; });
+    return of_all && std::none_of(f.rows.begin(), f.rows.end(),
+                                  [&](const auto& row) { return row.communicator == *of_all; });
   };
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const auto& f = ranks_[r];
