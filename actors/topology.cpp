@@ -43,9 +43,9 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                              }),
                  sup::worker(
                      "membership", restart::permanent, stop_within{1s}, at.membership,
-                     [o = membership, at, tell = events.on_everyone_left](sup::context& ctx) {
-                       return membership::start(ctx, o, at, tell);
-                     }),
+                     [o = membership, at,
+                      tell = membership::listeners{events.on_everyone_left, events.on_job_options}](
+                         sup::context& ctx) { return membership::start(ctx, o, at, tell); }),
                  // Before the sessions, since new links are what brings its state back.
                  sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),

@@ -48,6 +48,9 @@ struct master_options {
 struct master_events {
   std::function<void(const ports::endpoint&)> on_listening;
   std::function<void(const recovery_core::verdict&)> on_verdict;
+  /// A node has said options of the job that this master was not told. They are recorded; a tree
+  /// that begins with them is to follow this one.
+  std::function<void(const messages::job_words&)> on_job_options = [](const auto&) {};
   /// After the verdict: the last node has heard it and left, or is lost.
   std::function<void()> on_everyone_left;
 };

@@ -65,7 +65,7 @@ using node_internal =
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,
-                                  Concluded, FarewellEnded, SizesChanged>;
+                                  Concluded, FarewellEnded, SizesChanged, JobOptionsTaken>;
 
 /// A node supervisor orders its keeper, and the keeper tells it.
 using keeper_orders =

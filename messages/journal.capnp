@@ -11,7 +11,7 @@ $Cxx.namespace("troupe::messages");
 # Order     The order of appending. A decision is announced only after its record was acknowledged.
 # Repeats   Reading a record twice changes nothing: records state facts, they do not count.
 # Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, the
-#           last sizes and the last counted restart of each node remain.
+#           last sizes, the job's options and the last counted restart of each node remain.
 # Loss      A torn last record is dropped by the store; nothing after it was announced.
 
 struct Opened {
@@ -72,6 +72,12 @@ struct SizesChanged {
   # A person has said how large the job may be: instead of what its master was started with.
   nodesMin @0 :UInt32;
   nodesMax @1 :UInt32;
+}
+
+struct JobOptionsTaken {
+  # What a node said of the job, which its master was not told itself: the next master of the run goes by it before a node is there.
+  node @0 :Text;
+  options @1 :List(Membership.JobOption);
 }
 
 # ---- Inside the master ----

@@ -54,7 +54,7 @@ using all_kinds = kind_list<
     TreeRequest, TreeReport, StacksRequest, StacksReport, ScaleRequest, ScaleReport,
     // journal
     Opened, GenerationProposed, GenerationSealed, RestartCounted, Concluded, FarewellEnded,
-    SizesChanged, ReadBack, Recorded,
+    SizesChanged, JobOptionsTaken, ReadBack, Recorded,
     // keeper
     ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,

@@ -11,6 +11,10 @@ inline constexpr std::size_t frame_max = 8u << 20;
 /// it.
 inline constexpr std::size_t handshake_frame_max = 256u << 10;
 inline constexpr unsigned nesting_max = 32;
+/// Of a Hello: options of the job, and the bytes of all their names, values and files.
+inline constexpr std::size_t job_options_max = 64;
+inline constexpr std::size_t job_option_content_max = 128u << 10;
+static_assert(job_option_content_max <= handshake_frame_max / 2);
 /// How many times its own size a message may be read before the reader refuses (amplification
 /// through shared pointers).
 inline constexpr std::size_t traversal_factor = 4;

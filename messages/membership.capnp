@@ -84,6 +84,10 @@ struct Hello {
   maxRestarts @18 :UInt32;
   # How many failures of its workers this node was told to bear (--max-restarts). It counts where the master was told nothing of it.
 
+  jobOptions @19 :List(JobOption);
+  # The options of the job that this node was told. The first node's count, where the master was not told them itself; a node that
+  # contradicts them is refused. At most limits::job_options_max, of limits::job_option_content_max bytes in all.
+
   enum Role {
     node @0;
     shell @1;
@@ -97,6 +101,20 @@ struct Hello {
     probe @1;
     # network_check.capnp
   }
+}
+
+struct JobOption {
+  name @0 :Text;
+  # Its long name, as "--network-check".
+
+  value @1 :Text;
+  # As it was typed.
+
+  flag @3 :Bool;
+  # It takes no value.
+
+  content @2 :Data;
+  # The file that `value` names, where the node could read it: the master's machine may not have it.
 }
 
 struct NodeState {
@@ -197,6 +215,9 @@ struct WorkerFailure {
 struct Welcome {
   job @0 :Text;
   beatEveryMs @1 :UInt32;
+
+  overruled @2 :List(Text);
+  # One line each: an option of the job that this node was told, and the master otherwise by its own command line, which counts.
 }
 
 struct Refused {

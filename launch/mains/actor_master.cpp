@@ -18,6 +18,13 @@
 
 #include <atomic>
 #include <csignal>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::launch;
@@ -26,99 +33,216 @@ namespace {
 
 constexpr auto program = "actor-master";
 
-int run(const master_program_options& o, const machine_facts& machine,
-        std::unique_ptr<os::logs> log, metrics_service& metrics) {
-  // Two per node: a node that comes back may dial before its old link is noticed to be gone.
-  if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
-    return report_error(program, raised.error().what, exit_failure);
-  os::io_thread io;
-  const auto witness = master_witness::open(o, log->sink());
-  sup::engine engine(master_run::threads);
-  auto transport = open_transport(io, o.common, log->sink(), link_timing_of(o));
-  if (!transport)
-    return report_error(program, transport.error().what, exit_failure);
-  const auto directory = run_directory::make({}, o.rdzv_id, host_name());
-  if (!directory)
-    return report_error(program, directory.error().what, exit_failure);
-  run_directory::remove_abandoned();
-  auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o),
-                                     {o.cluster.account, machine}, log->sink());
-  if (!journal)
-    return report_error(program, journal.error().what, exit_failure);
-  auto options = master_options_of(settings_of(o));
-  if (!options)
-    return report_error(program, options.error().what, exit_failure);
-  options->journal = journal->options;
-  take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
-  const auto cluster =
-      cluster_of(o.cluster, machine, o.rdzv_id, {o.nodes_min, o.nodes_max}, log->sink());
-  if (!cluster)
-    return report_error(program, cluster.error().what, exit_failure);
-  actors::master_world world{*transport, journal->store,
-                             topology_file::of(o.policy.topology, log->sink()), *cluster};
-  // As many as its ElasticJob says, which may change, whatever a launcher was told in its pod.
-  if (!o.cluster.elastic_job.empty()) {
-    options->membership.nodes_min = options->membership.nodes_max = 0;
-    options->membership.any_name = true;
+/// One master after the other, until the job is over: what the first node says of it is taken by
+/// ending the tree that was begun without, before any node was let in, and beginning one with it.
+class life {
+ public:
+  life(std::vector<std::string> arguments, const machine_facts& machine,
+       const master_program_options& own, std::unique_ptr<os::logs> log, metrics_service& metrics)
+      : arguments_(std::move(arguments)), machine_(machine), own_(own), log_(std::move(log)),
+        metrics_(metrics), listen_(own.listen) {}
+
+  int run() {
+    const auto directory = run_directory::make({}, own_.rdzv_id, host_name());
+    if (!directory)
+      return report_error(program, directory.error().what, exit_failure);
+    run_directory::remove_abandoned();
+    auto journal = open_master_journal(own_.journal, directory->journal(), owner_of(own_),
+                                       {own_.cluster.account, machine_}, log_->sink());
+    if (!journal)
+      return report_error(program, journal.error().what, exit_failure);
+    auto taken = options_in(*journal->store);
+    if (!taken)
+      return report_error(program, taken.error().what, exit_failure);
+    taken_ = std::move(*taken);
+    // The cluster that takes the pod has its reasons, and none of them is the end of the job, which
+    // its owner ends by taking the nodes' pods.
+    const signal_watch signals(io_, parse_signals(signals_by_default)->ending,
+                               [this](int number) { hear(number); });
+    std::optional<actors::recovery_core::verdict> verdict;
+    while (!verdict) {
+      auto one = one_master(*journal, *directory);
+      if (const auto* code = std::get_if<int>(&one))
+        return *code;
+      if (const auto* v = std::get_if<actors::recovery_core::verdict>(&one))
+        verdict = *v;
+    }
+    tell_linger(metrics_, program, log_->sink());
+    log_.reset();
+    metrics_.linger();
+    directory->tidy_up();
+    if (is_taken_)
+      return 128 + SIGTERM; // as a shell says it
+    if (verdict->success)
+      return exit_success;
+    return verdict->exit_code != 0 ? verdict->exit_code : exit_failure;
   }
-  if (witness)
-    witness->take_part(*options, world);
-  auto master = master_run::start(engine.system(), world, *options,
-                                  until_lost(*journal, metrics.telling_cost(log->sink())));
-  if (!master)
-    return report_error(program,
-                        master.error().code == errc::refused
-                            ? master.error().what +
-                                  " (a job has one master: if it is there already, "
-                                  "nodes find it without this one)"
-                            : master.error().what,
-                        exit_failure);
-  log->sink()("actor-master",
-              {log::level::notice,
-               "listening",
-               fmt::format("job '{}': waiting for {} at {}", o.rdzv_id,
-                           o.nodes_min == o.nodes_max
-                               ? fmt::format("{} node(s)", o.nodes_min)
-                               : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max),
-                           ports::to_string((*master)->where())),
-               {{"endpoint", ports::to_string((*master)->where())}}});
-  // The cluster that takes the pod has its reasons, and none of them is the end of the job, which
-  // its owner ends by taking the nodes' pods.
-  const bool outlived = !o.cluster.elastic_job.empty();
-  std::atomic<bool> taken{false};
-  const signal_watch signals(
-      io, parse_signals(signals_by_default)->ending, [&, sink = log->sink()](int number) {
-        metrics.let_go();
-        const auto reason = fmt::format("the master received {}",
-                                        ports::to_string(ports::exit_status{true, number}));
-        if (!outlived || number != SIGTERM)
-          return (*master)->interrupt(reason);
-        sink("actor-master", {log::level::notice,
-                              "master_taken",
-                              reason + ": its pod is taken. Training goes on, and the next master "
-                                       "takes up the journal",
-                              {}});
-        taken = true;
-        (*master)->give_way();
-      });
-  const auto verdict = (*master)->farewell();
-  tell_linger(metrics, program, log->sink());
-  log.reset();
-  metrics.linger();
-  directory->tidy_up();
-  if (taken)
-    return 128 + SIGTERM; // as a shell says it
-  if (verdict.success)
-    return exit_success;
-  return verdict.exit_code != 0 ? verdict.exit_code : exit_failure;
-}
+
+ private:
+  struct begins_anew {};
+
+  /// With what is known of the job now.
+  result<master_program_options> options() const {
+    if (!taken_)
+      return own_;
+    auto parsed = parse_master(arguments_, machine_, taken_->words);
+    if (const auto* wrong = std::get_if<refusal>(&parsed))
+      return failure(errc::invalid, fmt::format("the job's options, as node {} was told them: {}",
+                                                taken_->node, wrong->what));
+    auto o = std::get<master_program_options>(std::move(parsed));
+    o.common = own_.common; // with the token that was found for it
+    return o;
+  }
+
+  result<void> acceptable(const messages::job_words& words) const {
+    const auto parsed = parse_master(arguments_, machine_, words);
+    if (const auto* wrong = std::get_if<refusal>(&parsed))
+      return failure(errc::invalid, wrong->what);
+    const auto applied = master_options_of(settings_of(std::get<master_program_options>(parsed)));
+    if (!applied)
+      return tl::make_unexpected(applied.error());
+    return {};
+  }
+
+  void learn_from_nodes(const master_program_options& o, actors::membership_options& m) const {
+    m.options.own = o.of_job;
+    if (taken_) {
+      m.options.taken = taken_->words;
+      m.options.taken_from = taken_->node;
+    }
+    m.options.acceptable = [this](const messages::job_words& words) { return acceptable(words); };
+    // As many as its ElasticJob says, which may change, whatever a launcher was told in its pod; or
+    // as the first node says.
+    if (!o.cluster.elastic_job.empty() || !o.nodes_said)
+      m.nodes_min = m.nodes_max = 0;
+    m.any_name = !o.cluster.elastic_job.empty();
+  }
+
+  std::variant<int, begins_anew, actors::recovery_core::verdict>
+  one_master(const master_journal& journal, const run_directory& directory) {
+    const auto refused = [](const error& why) {
+      return report_error(program, why.what, exit_failure);
+    };
+    auto known = options();
+    if (!known)
+      return refused(known.error());
+    auto& o = *known;
+    o.listen = listen_;
+    // Two per node: a node that comes back may dial before its old link is noticed to be gone.
+    if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
+      return refused(raised.error());
+    const auto witness = master_witness::open(o, log_->sink());
+    auto transport = open_transport(io_, o.common, log_->sink(), link_timing_of(o));
+    if (!transport)
+      return refused(transport.error());
+    auto m = master_options_of(settings_of(o));
+    if (!m)
+      return refused(m.error());
+    m->journal = journal.options;
+    take_hang_options(o.hangs, directory.stacks(), log_->sink(), m->diagnosis);
+    const auto cluster =
+        cluster_of(o.cluster, machine_, o.rdzv_id, {o.nodes_min, o.nodes_max}, log_->sink());
+    if (!cluster)
+      return refused(cluster.error());
+    actors::master_world world{*transport, journal.store,
+                               topology_file::of(o.policy.topology, log_->sink()), *cluster};
+    learn_from_nodes(o, m->membership);
+    if (witness)
+      witness->take_part(*m, world);
+    auto master = master_run::start(engine_.system(), world, *m,
+                                    until_lost(journal, metrics_.telling_cost(log_->sink())));
+    if (!master)
+      return refused(master.error().code == errc::refused
+                         ? error{errc::refused, master.error().what +
+                                                    " (a job has one master: if it is there "
+                                                    "already, nodes find it without this one)"}
+                         : master.error());
+    tell_listening(o, (*master)->where());
+    {
+      const std::lock_guard lock(mutex_);
+      master_ = master->get();
+      obey(*master_);
+    }
+    const auto verdict = (*master)->farewell();
+    {
+      const std::lock_guard lock(mutex_);
+      master_ = nullptr;
+    }
+    auto said = (*master)->options_taken();
+    if (!said || is_taken_)
+      return verdict;
+    taken_ = options_on_record{{}, std::move(*said)};
+    if (auto recorded = options_in(*journal.store); recorded && *recorded)
+      taken_ = **recorded;
+    return begins_anew{};
+  }
+
+  void tell_listening(const master_program_options& o, const ports::endpoint& where) {
+    if (listens_)
+      return;
+    listens_ = true;
+    listen_.port = where.port; // nodes look for the next one there
+    const auto awaited = !o.nodes_said ? "the first node, which says how many there are (--nnodes),"
+                         : o.nodes_min == o.nodes_max
+                             ? fmt::format("{} node(s)", o.nodes_min)
+                             : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max);
+    log_->sink()(program, {log::level::notice,
+                           "listening",
+                           fmt::format("job '{}': waiting for {} at {}", o.rdzv_id, awaited,
+                                       ports::to_string(where)),
+                           {{"endpoint", ports::to_string(where)}}});
+  }
+
+  /// A signal may come while no master is there; the next one obeys it.
+  void hear(int number) {
+    const std::lock_guard lock(mutex_);
+    metrics_.let_go();
+    signal_ = number;
+    if (master_)
+      obey(*master_);
+  }
+
+  void obey(master_run& master) {
+    if (signal_ == 0)
+      return;
+    const auto reason =
+        fmt::format("the master received {}", ports::to_string(ports::exit_status{true, signal_}));
+    const bool outlived = !own_.cluster.elastic_job.empty();
+    if (!outlived || signal_ != SIGTERM)
+      return master.interrupt(reason);
+    log_->sink()(program, {log::level::notice,
+                           "master_taken",
+                           reason + ": its pod is taken. Training goes on, and the next master "
+                                    "takes up the journal",
+                           {}});
+    is_taken_ = true;
+    master.give_way();
+  }
+
+  const std::vector<std::string> arguments_;
+  const machine_facts& machine_;
+  const master_program_options& own_;
+  std::unique_ptr<os::logs> log_;
+  metrics_service& metrics_;
+  ports::endpoint listen_;
+  bool listens_ = false;
+  /// What a node says of the job; nothing yet, or no node says anything.
+  std::optional<options_on_record> taken_;
+  std::mutex mutex_;
+  master_run* master_ = nullptr; ///< the one that is there
+  int signal_ = 0;               ///< of the user's, or the pod's end
+  std::atomic<bool> is_taken_{false};
+  os::io_thread io_;
+  sup::engine engine_{master_run::threads};
+};
 
 } // namespace
 
 int troupe::launch::actor_master(int argc, char** argv) {
   prepare_process(program);
   const auto machine = this_machine();
-  auto parsed = parse_master(arguments_of(argc, argv), machine);
+  const auto arguments = arguments_of(argc, argv);
+  auto parsed = parse_master(arguments, machine);
   if (const auto code = unless_parsed(program, parsed))
     return *code;
   auto& options = std::get<master_program_options>(parsed);
@@ -129,5 +253,5 @@ int troupe::launch::actor_master(int argc, char** argv) {
     return report_error(program, log.error().what, exit_failure);
   if (const auto served = metrics.serve((*log)->sink()); !served)
     return report_error(program, served.error().what, exit_failure);
-  leave(run(options, machine, std::move(*log), metrics));
+  leave(life(arguments, machine, options, std::move(*log), metrics).run());
 }

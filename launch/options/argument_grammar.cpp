@@ -61,6 +61,22 @@ taker into(bool& target) {
   };
 }
 
+std::string in_words(scope s) {
+  switch (s) {
+  case scope::process:
+    return {};
+  case scope::worker:
+    return "worker";
+  case scope::node:
+    return "node";
+  case scope::job:
+    return "job";
+  case scope::master:
+    return "master";
+  }
+  return {};
+}
+
 option often(std::vector<std::string> usual, option o) {
   o.usual = std::move(usual);
   return o;
@@ -296,7 +312,7 @@ argument_grammar::sentence argument_grammar::read(const std::vector<std::string>
 std::optional<refusal>
 argument_grammar::preset(const std::map<std::string, std::string>& environment,
                          const std::vector<const option*>& already, bool flags,
-                         std::map<std::string, std::string>& taken) const {
+                         positional& out) const {
   for (const auto& group : groups_)
     for (const auto& o : group.options) {
       if (!o.preset || o.answer || o.value.empty() != flags ||
@@ -317,7 +333,8 @@ argument_grammar::preset(const std::map<std::string, std::string>& environment,
       }
       if (auto wrong = validation_error(o, name, value))
         return refusal{std::move(*wrong)};
-      taken[long_name(o)] = name;
+      out.variables[long_name(o)] = name;
+      out.said.insert_or_assign(long_name(o), given{value, o.whose, flags});
     }
   return std::nullopt;
 }
@@ -348,8 +365,8 @@ std::string argument_grammar::unknown_option(const std::string& word) const {
 std::variant<argument_grammar::positional, just_print, refusal>
 argument_grammar::parse(const std::vector<std::string>& arguments,
                         const std::map<std::string, std::string>& environment) const {
-  std::map<std::string, std::string> variables;
-  if (auto wrong = preset(environment, {}, true, variables))
+  positional out;
+  if (auto wrong = preset(environment, {}, true, out))
     return *wrong;
   auto said = read(arguments);
   if (said.ambiguous)
@@ -363,12 +380,15 @@ argument_grammar::parse(const std::vector<std::string>& arguments,
     if (s.what->answer)
       return just_print{s.what->answer(s.value)};
     already.push_back(s.what);
+    out.said.insert_or_assign(long_name(*s.what),
+                              given{s.value, s.what->whose, s.what->value.empty()});
   }
-  if (auto wrong = preset(environment, already, false, variables))
+  if (auto wrong = preset(environment, already, false, out))
     return *wrong;
   if (!said.unknown.empty())
     return refusal{unknown_option(said.unknown.front())};
-  return positional{std::move(said.rest), std::move(variables)};
+  out.rest = std::move(said.rest);
+  return out;
 }
 
 } // namespace troupe::launch

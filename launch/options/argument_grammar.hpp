@@ -2,6 +2,7 @@
 
 #include "launch/options/options.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -30,7 +31,20 @@ taker into(double& target);
 /// For a flag, which is taken as "1".
 taker into(bool& target);
 
+/// Whose an option is, and so which program acts on it. The table of configuration.md has a column
+/// of these, and `job_words_of` (launch/options/job_words.hpp) goes by them.
+enum class scope : std::uint8_t {
+  process, ///< the program that is told: its log, its proof of itself, its documents
+  worker,  ///< given to the training processes of this node
+  node,    ///< this node's part in the job
+  job,     ///< the job's: any node may say it, and its master acts on it wherever that runs
+  master,  ///< the program that runs the master: it reaches that machine or its account
+};
+/// "worker's" for people; empty: of the program itself.
+std::string in_words(scope s);
+
 struct option {
+  scope whose;
   /// "-m", "--module": short first, then long with dashes. The same with underscores is understood.
   std::vector<std::string> names;
   /// What stands for the value in the help text; empty: a flag.
@@ -94,9 +108,17 @@ class argument_grammar {
   /// The names of the options that most users need: `help` has these only. None: all of them.
   void most_used(std::set<std::string> names) { most_used_ = std::move(names); }
 
+  /// An option that was given, by a word or a variable; the last value of several.
+  struct given {
+    std::string value; ///< of a flag: "1"
+    scope whose;
+    bool flag;
+  };
   struct positional {
     /// From the first word that is no option on.
     std::vector<std::string> rest;
+    /// By long name.
+    std::map<std::string, given> said;
     /// By its name, the variable that an option's value is from.
     std::map<std::string, std::string> variables;
   };
@@ -126,7 +148,7 @@ class argument_grammar {
                           sentence& out) const;
   std::optional<refusal> preset(const std::map<std::string, std::string>& environment,
                                 const std::vector<const option*>& already, bool flags,
-                                std::map<std::string, std::string>& taken) const;
+                                positional& out) const;
   std::string unknown_option(const std::string& word) const;
   const option* named(const std::string& spelling) const;
 

@@ -18,20 +18,20 @@ struct few {
   std::string parse(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& environment = {}) {
     argument_grammar d("program", "[options]", "About.");
-    option help{{"-h", "--help"}, "", "Help"};
+    option help{scope::process, {"-h", "--help"}, "", "Help"};
     help.answer = [](const std::string&) { return "help"; };
     d.add({"One",
-           {{{"--nnodes"}, "N", "Nodes", into(nodes)},
-            {{"-r", "--redirects"}, "N", "Redirects", into(redirects)},
-            {{"--max-restarts"}, "N", "Restarts", into(restarts)},
-            {{"-m", "--module"}, "", "Module", into(module)},
-            {{"--no-python"}, "", "No Python", into(no_python)},
-            among({"spawn", "fork"}, {{"--start-method"}, "HOW", "How", into(how)}),
+           {{scope::process, {"--nnodes"}, "N", "Nodes", into(nodes)},
+            {scope::process, {"-r", "--redirects"}, "N", "Redirects", into(redirects)},
+            {scope::process, {"--max-restarts"}, "N", "Restarts", into(restarts)},
+            {scope::process, {"-m", "--module"}, "", "Module", into(module)},
+            {scope::process, {"--no-python"}, "", "No Python", into(no_python)},
+            among({"spawn", "fork"}, {scope::process, {"--start-method"}, "HOW", "How", into(how)}),
             help}});
-    d.add(
-        in_full(option_group{"Two",
-                             {{{"--node-name"}, "NAME", "Name", into(ours)},
-                              without("not there", {{"--node_unit"}, "N", "Unit", into(ours)})}}));
+    d.add(in_full(option_group{
+        "Two",
+        {{scope::process, {"--node-name"}, "NAME", "Name", into(ours)},
+         without("not there", {scope::process, {"--node_unit"}, "N", "Unit", into(ours)})}}));
     const auto said = d.parse(arguments, environment);
     if (const auto* text = std::get_if<just_print>(&said))
       return text->text;

@@ -8,17 +8,22 @@ namespace troupe::launch {
 
 void add_account(option_group& to, kubernetes_account& a) {
   to.options.push_back(
-      {{"--service-account"},
+      {scope::master,
+       {"--service-account"},
        "DIR",
        "Where the pod has its service account (/var/run/secrets/kubernetes.io/serviceaccount)",
        into(a.service_account)});
-  to.options.push_back({{"--kubeconfig"},
+  to.options.push_back({scope::master,
+                        {"--kubeconfig"},
                         "FILE",
                         "Outside of the cluster: the API server and the user that a file of "
                         "kubectl's names, instead",
                         into(a.kubeconfig)});
-  to.options.push_back(
-      {{"--kube-context"}, "NAME", "The context of that file (its current one)", into(a.context)});
+  to.options.push_back({scope::master,
+                        {"--kube-context"},
+                        "NAME",
+                        "The context of that file (its current one)",
+                        into(a.context)});
 }
 
 result<void> check_account(const kubernetes_account& a) {
@@ -29,9 +34,10 @@ result<void> check_account(const kubernetes_account& a) {
 
 option_group cluster_group(cluster_arguments& w) {
   option_group group{
-      "Kubernetes, told to the node or program that runs the master",
+      "Kubernetes",
       {among({"none", "taint", "cordon"},
-             {{"--mark-faulty"},
+             {scope::master,
+              {"--mark-faulty"},
               "HOW",
               "What is done with a machine whose hardware is broken: taint (troupe/faulty="
               "JOB:NoSchedule), cordon, or none (default); needs a role that may list pods, and "
@@ -44,13 +50,17 @@ option_group cluster_group(cluster_arguments& w) {
 option_group elastic_job_group(cluster_arguments& w) {
   return in_full(option_group{
       "Told by actor-operator",
-      {typed_only({{"--elastic-job"},
+      {typed_only({scope::master,
+                   {"--elastic-job"},
                    "NAME",
                    "The ElasticJob, in this pod's namespace, whose pods this master keeps",
                    into(w.elastic_job)}),
-       typed_only(among(
-           {"none", "volcano", "scheduler-plugins"},
-           {{"--gang"}, "SCHEDULER", "Whose gang the pods belong to (none)", into(w.gang)}))}});
+       typed_only(
+           among({"none", "volcano", "scheduler-plugins"}, {scope::master,
+                                                            {"--gang"},
+                                                            "SCHEDULER",
+                                                            "Whose gang the pods belong to (none)",
+                                                            into(w.gang)}))}});
 }
 
 result<cluster_options> derive_cluster(const cluster_arguments& w) {

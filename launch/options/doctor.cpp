@@ -13,8 +13,13 @@ parsed<doctor_options> parse_doctor(const std::vector<std::string>& arguments,
       "job; 1: something would; 2: the command line is wrong.");
   d.add(in_full(option_group{
       "The doctor's own",
-      {typed_only({{"--json"}, "", "One JSON object a line, one for each finding", into(o.json)}),
-       typed_only({{"--checkpoints"},
+      {typed_only({scope::process,
+                   {"--json"},
+                   "",
+                   "One JSON object a line, one for each finding",
+                   into(o.json)}),
+       typed_only({scope::process,
+                   {"--checkpoints"},
                    "DIR",
                    "Where the script saves checkpoints: look at that directory as well",
                    into(o.checkpoints)})}}));

@@ -21,34 +21,48 @@ struct dump_arguments {
 };
 
 option_group what_group(dump_program_options& o, dump_arguments& w) {
-  return {
-      "What is shown",
-      {typed_only({{"--python-only"},
-                   "",
-                   "Python's frames only: no thread is stopped",
-                   into(w.python_only)}),
-       typed_only({{"--native-only"}, "", "Leave out Python's frames", into(w.native_only)}),
-       typed_only({{"--children"},
-                   "",
-                   "With the children of each, as the workers of a data loader are",
-                   into(o.with_children)}),
-       typed_only({{"--samples"},
-                   "N",
-                   "Look N times (2 to 100) whether each moves (0: do not)",
-                   into(w.samples)}),
-       typed_only({{"--apart"}, "MS", "So far apart (200)", into(w.apart)}),
-       typed_only(
-           {{"--within"}, "MS", "End after this, whatever is held up (10000)", into(w.within)})}};
+  return {"What is shown",
+          {typed_only({scope::process,
+                       {"--python-only"},
+                       "",
+                       "Python's frames only: no thread is stopped",
+                       into(w.python_only)}),
+           typed_only({scope::process,
+                       {"--native-only"},
+                       "",
+                       "Leave out Python's frames",
+                       into(w.native_only)}),
+           typed_only({scope::process,
+                       {"--children"},
+                       "",
+                       "With the children of each, as the workers of a data loader are",
+                       into(o.with_children)}),
+           typed_only({scope::process,
+                       {"--samples"},
+                       "N",
+                       "Look N times (2 to 100) whether each moves (0: do not)",
+                       into(w.samples)}),
+           typed_only({scope::process, {"--apart"}, "MS", "So far apart (200)", into(w.apart)}),
+           typed_only({scope::process,
+                       {"--within"},
+                       "MS",
+                       "End after this, whatever is held up (10000)",
+                       into(w.within)})}};
 }
 
 option_group messages_group(dump_program_options& o, dump_arguments& w) {
   return {"For programs",
-          {typed_only({{"--messages"},
+          {typed_only({scope::process,
+                       {"--messages"},
                        "",
                        "ProcessStacks messages, as in the dump file of a rank, each as soon as it "
                        "is there",
                        into(o.as_messages)}),
-           typed_only({{"--world"}, "N", "Of how many ranks each RANK is one", into(w.world)})}};
+           typed_only({scope::process,
+                       {"--world"},
+                       "N",
+                       "Of how many ranks each RANK is one",
+                       into(w.world)})}};
 }
 
 /// "4711" or "4711:3".

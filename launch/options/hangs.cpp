@@ -12,18 +12,21 @@ option_group hangs_group(hang_arguments& w) {
   return in_full(option_group{
       "Ranks that stand still",
       {among({"off", "tell", "notify", "act", "0", "1", "2"},
-             {{"--hang-action"},
+             {scope::job,
+              {"--hang-action"},
               "WHAT",
               "When a rank keeps the others waiting: tell which one, and why (tell, 0; default); "
               "run --hang-command as well (notify, 1); end it as well, so that the job starts "
               "again (act, 2); off watches none",
               into(w.action)}),
-       {{"--hang-timeout"},
+       {scope::job,
+        {"--hang-timeout"},
         "SECONDS",
         "A rank hangs when it has stood still for so long (0, the default: as learnt from "
         "its own steps)",
         into(w.timeout)},
-       {{"--hang-command"},
+       {scope::master,
+        {"--hang-command"},
         "COMMAND",
         "For sh, on the machine of the master: TROUPE_HANG_SENTENCE, _RANKS, _KIND and _STACKS say "
         "what was found",

@@ -40,6 +40,12 @@ std::string in_markdown(const std::string& text) {
   return out;
 }
 
+/// Whether it has an option that is not of the program alone.
+bool is_of_others(const option_group& group) {
+  return std::any_of(group.options.begin(), group.options.end(),
+                     [](const option& o) { return o.whose != scope::process; });
+}
+
 } // namespace
 
 std::string argument_grammar::manual(const std::string& format) const {
@@ -62,11 +68,14 @@ std::string argument_grammar::manual(const std::string& format) const {
     text += groff ? fmt::format(".TP\n{}\n.B {}\n", in_groff(e.what), in_groff(e.line))
                   : fmt::format("- {}: `{}`\n", in_markdown(e.what), e.line);
   for (const auto& group : groups_) {
+    const bool of_others = is_of_others(group);
     text += groff ? fmt::format(".SH {}\n", in_groff(in_capitals(group.title)))
-                  : fmt::format("\n## {}\n\n| option | what it does |\n|---|---|\n", group.title);
+                  : fmt::format("\n## {}\n\n| option | {}what it does |\n|---|{}---|\n",
+                                group.title, of_others ? "whose | " : "", of_others ? "---|" : "");
     for (const auto& o : group.options)
       text += groff ? fmt::format(".TP\n.B {}\n{}\n", in_groff(head_of(o, ", ")), in_groff(o.about))
-                    : fmt::format("| `{}` | {} |\n", head_of(o, "`, `"), in_markdown(o.about));
+                    : fmt::format("| `{}` | {}{} |\n", head_of(o, "`, `"),
+                                  of_others ? in_words(o.whose) + " | " : "", in_markdown(o.about));
   }
   return text;
 }

@@ -10,13 +10,15 @@ namespace troupe::launch {
 
 option_group metrics_group(metrics_arguments& w) {
   return in_full(option_group{"What a monitoring system reads",
-                              {{{"--metrics-listen"},
+                              {{scope::process,
+                                {"--metrics-listen"},
                                 "[HOST:]PORT",
                                 "Serve metrics for Prometheus there, at /metrics, to all that can "
                                 "reach it; without HOST on "
                                 "every address (off)",
                                 into(w.listen)},
-                               {{"--metrics-linger"},
+                               {scope::process,
+                                {"--metrics-linger"},
                                 "SECONDS",
                                 "Where a scraper reads them regularly, stay after the job's end "
                                 "until it has read the result, so long at most (60; 0: never)",

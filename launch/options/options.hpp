@@ -12,6 +12,7 @@
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/signals.hpp"
 #include "launch/options/streams.hpp"
+#include "messages/job_words.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/log/logs.hpp"
@@ -139,6 +140,10 @@ struct launcher_options {
 
   /// OMP_NUM_THREADS for the workers, unless the user has set it.
   std::optional<unsigned> omp_threads;
+  /// What these options say of the job; files are read later.
+  messages::job_words of_job;
+  /// The names of those that only the program acts on that runs the master.
+  std::vector<std::string> of_master;
   /// What the user should know about these options, and --quiet leaves out: one line each.
   std::vector<std::string> remarks;
 };
@@ -157,6 +162,8 @@ struct master_program_options {
   ports::endpoint listen{"127.0.0.1", 29400};
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
+  /// --nnodes was given, to this program or by a node.
+  bool nodes_said = false;
   job_policy policy;
   hang_options hangs;
   node_check_options check;
@@ -167,6 +174,8 @@ struct master_program_options {
   /// Nothing: what the nodes say.
   std::optional<std::uint32_t> max_restarts;
   std::string journal;
+  /// What this program was told of the job itself.
+  messages::job_words of_job;
 };
 
 /// actor-operator.
@@ -285,6 +294,10 @@ parsed<doctor_options> parse_doctor(const std::vector<std::string>& arguments,
                                     const machine_facts& machine);
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine);
+/// With what a node of the job says of it, where the program was not told the same itself.
+parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
+                                            const machine_facts& machine,
+                                            const messages::job_words& from_node);
 parsed<operator_program_options> parse_operator(const std::vector<std::string>& arguments,
                                                 const machine_facts& machine);
 

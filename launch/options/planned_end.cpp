@@ -48,31 +48,42 @@ std::string in_seconds(duration d) {
 
 } // namespace
 
+std::vector<std::pair<std::string, std::string>> planned_end_variables() {
+  return {{"--elastic-mode", mode_variable},
+          {"--graceful-save-within", begin_variable},
+          {"--graceful-within", within_variable}};
+}
+
 option_group planned_end_group(planned_end_arguments& w) {
   return in_full(option_group{
-      "Changes of the world that are planned, told to every node and the master",
+      "Changes of the world that are planned",
       {among(
            {"base", "ucp"},
-           {{"--elastic-mode"},
+           {scope::job,
+            {"--elastic-mode"},
             "MODE",
             "ucp: before a world changes by a plan (newcomers, a node that leaves by SIGTERM) one "
             "worker of each node is signalled, and all may save and exit with 0; base: workers "
             "are ended at once (DLROVER_TRAINING_ELASTIC_MODE, else base)",
             into(w.mode)}),
-       {{"--graceful-signal"},
+       {scope::job,
+        {"--graceful-signal"},
         "NAME",
         "By which a worker is asked to save and end (SIGUSR1)",
         into(w.signal)},
-       {{"--graceful-save-within"},
+       {scope::job,
+        {"--graceful-save-within"},
         "SECONDS",
         "How long after that the first worker must have ended or asked for a save "
         "(DLROVER_UCP_WAIT_TIME, else 30); then all are stopped",
         into(w.begin_within)},
-       {{"--graceful-within"},
+       {scope::job,
+        {"--graceful-within"},
         "SECONDS",
         "How long after that all must have ended (DLROVER_UCP_MAX_WAIT_TIME, else 60)",
         into(w.within)},
-       {{"--stop-file"},
+       {scope::node,
+        {"--stop-file"},
         "FILE",
         "With ucp: a file that has workers save and end, too; it is removed before they start "
         "(/tmp/stop); empty: none",

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// What becomes of workers when the world is to change by a plan: newcomers, or a node that leaves.
 namespace troupe::launch {
@@ -29,6 +31,9 @@ struct planned_end_arguments {
   std::optional<std::string> mode, stop_file, begin_within, within;
   std::string signal = "SIGUSR1", ucp_device = "cpu";
 };
+
+/// DLRover's variables: the option that each of them stands for, and its name.
+std::vector<std::pair<std::string, std::string>> planned_end_variables();
 
 /// An option goes before DLRover's variables for the same.
 result<planned_end_settings>

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// How large a job's worlds are, and what its failures may cost, beyond torchrun's words. The
-/// master decides, so it is the one that must be told.
+/// master decides; any node may be told.
 namespace troupe::launch {
 
 struct job_policy {
@@ -22,6 +22,8 @@ struct job_policy {
   std::uint32_t node_unit = 1;
   /// A DeepSpeed config with an "elasticity" section; empty: none.
   std::string elasticity_config;
+  /// Of that file, where a node of the job has sent it; empty: the file is read.
+  std::string elasticity_content;
   bool elasticity_capped = true;
   std::optional<std::uint32_t> node_relaunches;
   std::optional<std::uint32_t> no_progress_limit;

@@ -19,34 +19,45 @@ struct probe_arguments {
 
 option_group box_group(probe_arguments& w) {
   return {"Switches between devices",
-          {typed_only({{"--switchbox-check"},
+          {typed_only({scope::process,
+                       {"--switchbox-check"},
                        "",
                        "Look at pairs of devices and the switch between them as well; each option "
                        "below asks for it too",
                        into(w.box)}),
-           typed_only({{"--box-pairs"}, "PAIRS", "Which pairs (0:1 2:4 3:5 6:7)", into(w.pairs)}),
-           typed_only({{"--min-bandwidth"},
+           typed_only({scope::process,
+                       {"--box-pairs"},
+                       "PAIRS",
+                       "Which pairs (0:1 2:4 3:5 6:7)",
+                       into(w.pairs)}),
+           typed_only({scope::process,
+                       {"--min-bandwidth"},
                        "MB/S",
                        "What copies between them must make, both ways (10000)",
                        into(w.bandwidth)}),
-           typed_only({{"--min-channels"},
+           typed_only({scope::process,
+                       {"--min-channels"},
                        "N",
                        "So many links between them must be up (2)",
                        into(w.channels)})}};
 }
 
 option_group output_group(probe_program_options& o, probe_arguments& w) {
-  return {"What is done with it",
-          {typed_only({{"--json"}, "", "One JSON object instead of a table", into(o.json)}),
-           typed_only({{"--within"},
-                       "SECONDS",
-                       "End after this, whatever a driver holds up (60)",
-                       into(w.within)}),
-           typed_only({{"--messages"},
-                       "",
-                       "For a node supervisor: NodeProbeWanted on the standard input, NodeProbed "
-                       "on the standard output",
-                       into(o.as_messages)})}};
+  return {
+      "What is done with it",
+      {typed_only(
+           {scope::process, {"--json"}, "", "One JSON object instead of a table", into(o.json)}),
+       typed_only({scope::process,
+                   {"--within"},
+                   "SECONDS",
+                   "End after this, whatever a driver holds up (60)",
+                   into(w.within)}),
+       typed_only({scope::process,
+                   {"--messages"},
+                   "",
+                   "For a node supervisor: NodeProbeWanted on the standard input, NodeProbed "
+                   "on the standard output",
+                   into(o.as_messages)})}};
 }
 
 std::optional<std::string> outside(const char* name, std::int64_t value, std::int64_t most) {

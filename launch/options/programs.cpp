@@ -1,4 +1,5 @@
 #include "launch/options/arguments.hpp"
+#include "launch/options/job_words.hpp"
 #include "launch/options/journal_place.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/version.hpp"
@@ -20,6 +21,10 @@ std::uint32_t restarts_of(std::int64_t given, const job_policy& policy) {
                                                 : static_cast<std::uint32_t>(given);
 }
 
+messages::job_word nodes_word(std::uint32_t min, std::uint32_t max) {
+  return {nodes_option, fmt::format("{}:{}", min, max), false, {}};
+}
+
 /// What names the master outright goes before torchrun's variables for it.
 machine_facts as_seen(const machine_facts& machine, const result<scheduler_environment>& around) {
   auto seen = machine;
@@ -32,20 +37,16 @@ machine_facts as_seen(const machine_facts& machine, const result<scheduler_envir
 template<class Options>
 using answer = std::optional<parsed<Options>>;
 
-/// Reads; leaves the words behind the options in `rest`, and which options came from a variable, or
-/// answers what ends it.
+/// Reads into `out`, or answers what ends it.
 template<class Options>
 answer<Options> read(const argument_grammar& d, const std::vector<std::string>& arguments,
-                     const machine_facts& machine, std::vector<std::string>& rest,
-                     std::map<std::string, std::string>& variables) {
+                     const machine_facts& machine, argument_grammar::positional& out) {
   auto said = d.parse(arguments, machine.environment);
   if (auto* text = std::get_if<just_print>(&said))
     return *text;
   if (auto* wrong = std::get_if<refusal>(&said))
     return *wrong;
-  auto& found = std::get<argument_grammar::positional>(said);
-  rest = std::move(found.rest);
-  variables = std::move(found.variables);
+  out = std::move(std::get<argument_grammar::positional>(said));
   return std::nullopt;
 }
 
@@ -65,26 +66,30 @@ void declare_answers(argument_grammar& d, std::size_t columns, documents what) {
     o.answer = std::move(answer);
     return o;
   };
-  auto help = answers({{"-h", "--help"}, "", "Show the options that are needed most"},
-                      [&d, columns](const auto&) { return d.help(columns); });
-  auto help_all = in_full(answers({{"--help-all"}, "", "Show all options"},
+  auto help =
+      answers({scope::process, {"-h", "--help"}, "", "Show the options that are needed most"},
+              [&d, columns](const auto&) { return d.help(columns); });
+  auto help_all = in_full(answers({scope::process, {"--help-all"}, "", "Show all options"},
                                   [&d, columns](const auto&) { return d.help_all(columns); }));
-  auto version = in_full(
-      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text(); }));
+  auto version = in_full(answers({scope::process, {"--version"}, "", "Show the version"},
+                                 [](const auto&) { return version_text(); }));
   if (what == documents::none) {
     d.add({"Help", {std::move(help), std::move(help_all), std::move(version)}});
     return;
   }
   auto completion =
       in_full(among({"bash", "zsh", "fish", "tcsh"},
-                    answers({{"--print-completion"},
+                    answers({scope::process,
+                             {"--print-completion"},
                              "SHELL",
                              "Print a completion script for bash, zsh, fish or tcsh"},
                             [&d](const std::string& shell) { return d.completion(shell); })));
-  auto manual = in_full(
-      among({"man", "markdown"},
-            answers({{"--print-manual"}, "FORMAT", "Print all options for man or as markdown"},
-                    [&d](const std::string& format) { return d.manual(format); })));
+  auto manual = in_full(among(
+      {"man", "markdown"}, answers({scope::process,
+                                    {"--print-manual"},
+                                    "FORMAT",
+                                    "Print all options for man or as markdown"},
+                                   [&d](const std::string& format) { return d.manual(format); })));
   d.add({"Help",
          {std::move(help), std::move(help_all), std::move(version), std::move(completion),
           std::move(manual)}});
@@ -126,7 +131,7 @@ namespace {
 
 parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::string>& arguments,
                                     const machine_facts& machine, script wanted,
-                                    std::map<std::string, std::string>& variables) {
+                                    argument_grammar::positional& found) {
   launcher_options o;
   torchrun_arguments torchrun;
   dlrover_arguments dlrover;
@@ -151,9 +156,9 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   declare_answers(d, machine.columns,
                   wanted == script::needed ? documents::printed : documents::none);
   const auto around = find_scheduler_environment(machine.environment, machine.host);
-  if (auto over =
-          read<launcher_options>(d, arguments, as_seen(machine, around), o.command, variables))
+  if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), found))
     return *over;
+  o.command = found.rest;
   o.arguments = arguments;
   if (o.new_token)
     return o;
@@ -209,12 +214,18 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
     return refused(*wrong);
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
+  o.of_job = job_words_of(found, machine.environment);
+  if (o.nodes_said)
+    o.of_job.push_back(nodes_word(o.nodes_min, o.nodes_max));
+  for (const auto& [name, given] : found.said)
+    if (given.whose == scope::master)
+      o.of_master.push_back(name);
   return o;
 }
 
 parsed<master_program_options> understood(const std::vector<std::string>& arguments,
                                           const machine_facts& machine,
-                                          std::map<std::string, std::string>& variables) {
+                                          argument_grammar::positional& found) {
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
   metrics_arguments metrics;
@@ -223,33 +234,41 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   hang_arguments hangs;
   node_check_arguments check;
   cluster_arguments cluster;
-  std::vector<std::string> rest;
   argument_grammar d(
       "actor-master", "[options]",
       "The master of one job, for nodes started with actor-launcher --rdzv-endpoint.");
   d.add(
       {"The job",
-       {{{"--listen", "--rdzv-endpoint"},
+       {{scope::node,
+         {"--listen", "--rdzv-endpoint"},
          "HOST:PORT",
          "Where to listen (127.0.0.1:29400); port 0 picks one",
          into(endpoint)},
-        {{"--nnodes"}, "N|MIN:MAX", "Number of nodes, or the fewest and the most (1)", into(nodes)},
-        {{"--node_unit"},
+        {scope::job,
+         {"--nnodes"},
+         "N|MIN:MAX",
+         "Number of nodes, or the fewest and the most (1)",
+         into(nodes)},
+        {scope::job,
+         {"--node_unit"},
          "N",
          "A world has a multiple of so many nodes (1)",
          into(policy.node_unit)},
-        {{"--rdzv-id"}, "NAME", "The job's id (none)", into(o.rdzv_id)},
-        {{"--rdzv-conf"},
+        {scope::job, {"--rdzv-id"}, "NAME", "The job's id (none)", into(o.rdzv_id)},
+        {scope::job,
+         {"--rdzv-conf"},
          "KEY=VALUE,...",
          "In seconds: join_timeout (600) and last_call_timeout (how long the first world waits for "
          "more than MIN nodes; else until no further node comes); keep_alive_interval times "
          "keep_alive_max_attempt (2): until a silent node is lost",
          into(conf)},
-        {{"--max-restarts"},
+        {scope::job,
+         {"--max-restarts"},
          "N",
          "How many failures of its workers each node may have (the most that a node says)",
          into(max_restarts)},
-        {{"--journal"},
+        {scope::master,
+         {"--journal"},
          "FILE",
          "Where decisions are kept; an existing one is taken up. configmap:NAME: in a ConfigMap, "
          "for "
@@ -265,10 +284,11 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   d.add(elastic_job_group(cluster));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
-  if (auto over = read<master_program_options>(d, arguments, machine, rest, variables))
+  if (auto over = read<master_program_options>(d, arguments, machine, found))
     return *over;
-  if (!rest.empty())
-    return refusal{fmt::format("'{}' is no option of actor-master (see --help)", rest.front())};
+  if (!found.rest.empty())
+    return refusal{
+        fmt::format("'{}' is no option of actor-master (see --help)", found.rest.front())};
   const auto where = parse_endpoint(endpoint, rendezvous_port);
   if (!where)
     return refusal{"--listen: " + where.error().what};
@@ -310,6 +330,10 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
     o.max_restarts = restarts_of(max_restarts.value_or(0), o.policy);
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
+  o.of_job = job_words_of(found, machine.environment);
+  o.nodes_said = found.said.count(nodes_option) != 0;
+  if (o.nodes_said)
+    o.of_job.push_back(nodes_word(o.nodes_min, o.nodes_max));
   return o;
 }
 
@@ -318,16 +342,45 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
 parsed<launcher_options> read_launcher(argument_grammar& d,
                                        const std::vector<std::string>& arguments,
                                        const machine_facts& machine, script wanted) {
-  std::map<std::string, std::string> variables;
-  auto all = understood(d, arguments, machine, wanted, variables);
-  return by_its_source(std::move(all), variables);
+  argument_grammar::positional found;
+  auto all = understood(d, arguments, machine, wanted, found);
+  return by_its_source(std::move(all), found.variables);
 }
 
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine) {
-  std::map<std::string, std::string> variables;
-  auto all = understood(arguments, machine, variables);
-  return by_its_source(std::move(all), variables);
+  argument_grammar::positional found;
+  auto all = understood(arguments, machine, found);
+  return by_its_source(std::move(all), found.variables);
+}
+
+/// Of an option that both have said the master's own is the last, and counts. Its variables do not
+/// go behind the words, so a word for an option that a variable has said is left out.
+parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
+                                            const machine_facts& machine,
+                                            const messages::job_words& from_node) {
+  argument_grammar::positional own;
+  auto alone = understood(arguments, machine, own);
+  if (!std::holds_alternative<master_program_options>(alone))
+    return by_its_source(std::move(alone), own.variables);
+  const auto told_itself = std::get<master_program_options>(alone).of_job;
+  std::vector<std::string> all;
+  for (const auto& word : from_node)
+    if (!find(told_itself, word.name))
+      all.push_back(word.flag ? word.name : word.name + "=" + word.value);
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  argument_grammar::positional found;
+  auto both = understood(all, machine, found);
+  if (auto* o = std::get_if<master_program_options>(&both)) {
+    o->of_job = told_itself;
+    const auto content_of = [&](const char* name) {
+      const auto* word = find(told_itself, name) ? nullptr : find(from_node, name);
+      return word ? word->content : std::string();
+    };
+    o->policy.elasticity_content = content_of(elasticity_option);
+    o->policy.topology.content = content_of(topology_option);
+  }
+  return both;
 }
 
 } // namespace troupe::launch

@@ -23,20 +23,28 @@ struct shell_arguments {
 option_group rows_group(shell_options& o, shell_arguments& w) {
   return {
       "Which rows, and how",
-      {typed_only({{"--node"},
+      {typed_only({scope::process,
+                   {"--node"},
                    "NAME",
                    "Only the rows of this node; no other node is asked",
                    into(o.node)}),
-       typed_only({{"--depth"}, "N", "Only N levels below the master", into(w.depth)}),
        typed_only(
-           {{"--troubled"},
+           {scope::process, {"--depth"}, "N", "Only N levels below the master", into(w.depth)}),
+       typed_only(
+           {scope::process,
+            {"--troubled"},
             "",
             "Only rows with trouble (failed, silent, just restarted, budget used up), and those "
             "above them",
             into(o.troubled)}),
-       typed_only({{"--json"}, "", "One JSON document, see docs/actor-shell.md", into(o.json)}),
+       typed_only({scope::process,
+                   {"--json"},
+                   "",
+                   "One JSON document, see docs/actor-shell.md",
+                   into(o.json)}),
        typed_only(
-           {{"--watch"},
+           {scope::process,
+            {"--watch"},
             "",
             "[SECONDS] Ask again, every 2 seconds or as many as said, until Ctrl-C; with --json "
             "one document a line",
@@ -45,7 +53,8 @@ option_group rows_group(shell_options& o, shell_arguments& w) {
 
 option_group stacks_group(shell_options& o) {
   return {"Stacks",
-          {typed_only({{"--text"},
+          {typed_only({scope::process,
+                       {"--text"},
                        "",
                        "Show the Python stacks here as well, merged, with the ranks that are there",
                        into(o.text)})}};
@@ -166,7 +175,8 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
       "taken; 1: the master could not be asked, or refused; 2: the command line is wrong, or it is "
       "not clear which job is meant.");
   d.add({"The job",
-         {{{"--master"},
+         {{scope::process,
+           {"--master"},
            "HOST:PORT",
            "The job's master (TROUPE_MASTER_ADDR); else the only one of this user on this machine",
            into(w.endpoint)}}});

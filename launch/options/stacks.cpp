@@ -16,14 +16,17 @@ parsed<stacks_options> parse_stacks(const std::vector<std::string>& arguments,
       "(00003-00008.stacktrace). Takes the command line of xpu_timer_stacktrace_viewer. Ends with "
       "0: written, and what could not be read is named; 1: there was nothing to read, or it could "
       "not be written; 2: the command line is wrong.");
-  d.add(
-      {"Files",
-       {typed_only(
-            {{"-p", "--path"}, "DIR", "Where the dumps are (the current directory)", into(o.path)}),
-        typed_only({{"-o", "--output"},
-                    "DIR",
-                    "Where to write; it is made if need be (--path)",
-                    into(o.output)})}});
+  d.add({"Files",
+         {typed_only({scope::process,
+                      {"-p", "--path"},
+                      "DIR",
+                      "Where the dumps are (the current directory)",
+                      into(o.path)}),
+          typed_only({scope::process,
+                      {"-o", "--output"},
+                      "DIR",
+                      "Where to write; it is made if need be (--path)",
+                      into(o.output)})}});
   declare_answers(d, machine.columns);
   auto said = d.parse(arguments, machine.environment);
   if (auto* text = std::get_if<just_print>(&said))

@@ -11,24 +11,28 @@ namespace troupe::launch {
 
 option_group topology_group(topology_arguments& w) {
   return in_full(option_group{
-      "Ranks by the network, told to the node that runs the master",
-      {{{"--topology"},
+      "Ranks by the network",
+      {{scope::job,
+        {"--topology"},
         "FILE",
         "Neighbours in rank become neighbours in the network of this file: lines asw psw ip, a "
         "JSON tree, a rank table, HyperNodes, nodes of Kubernetes. What is wrong with it ends no "
         "job: ranks are then as without it",
         into(w.file)},
-       {{"--topology-labels"},
+       {scope::job,
+        {"--topology-labels"},
         "KEY,...",
         "Of nodes of Kubernetes: the labels whose values are the switches, the top of the network "
         "first",
         into(w.label_keys)},
-       {{"--topology-worse-by"},
+       {scope::job,
+        {"--topology-worse-by"},
         "N",
         "Nodes keep their ranks while no level is crossed more than N times beyond the optimum for "
         "each node that was replaced (1)",
         into(w.worse_by)},
-       {{"--topology-wait"},
+       {scope::job,
+        {"--topology-wait"},
         "SECONDS",
         "How long the first start waits for a file that is missing or not complete (60)",
         into(w.wait)}}});
@@ -38,17 +42,20 @@ void declare_own_place(argument_grammar& d, launcher_options& o,
                        std::optional<std::string>& above) {
   d.add(in_full(option_group{
       "This node's place in the network",
-      {{{"--switches"},
+      {{scope::node,
+        {"--switches"},
         "NAME/...",
         "The switches above this node, the top of the network first (pod-0/rack-7): what the "
         "master goes by for a node that is not in its --topology",
         into(above)},
-       {{"--rank-files"},
+       {scope::node,
+        {"--rank-files"},
         "DIR",
         "Before workers start, write this node's rank to DIR/RANK_AFTER_ACC, and to "
         "DIR/MASTER_INDEX which rank the node with rank 0 would have without --topology",
         into(o.rank_files)},
-       typed_only({{"--print-ranks"},
+       typed_only({scope::process,
+                   {"--print-ranks"},
                    "",
                    "No run: print the ranks that the nodes of --topology get (the first of them "
                    "with --nnodes, in groups of --node_unit); with the word json behind it as "

@@ -18,6 +18,8 @@ struct topology_settings {
   std::vector<std::string> label_keys;
   std::uint32_t worse_by = 1;
   duration wait = limits::topology_wait;
+  /// Of `file`, as a node of the job has sent it: for a machine that does not have the file.
+  std::string content;
 };
 
 /// What was typed, before it means anything.

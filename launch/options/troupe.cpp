@@ -7,44 +7,53 @@ namespace troupe::launch {
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python) {
   d.add(in_full(option_group{
       "Of our own",
-      {{{"--python"},
+      {{scope::worker,
+        {"--python"},
         "FILE",
         "What runs the script (PYTHON_EXEC, else the Python of the environment that this program "
         "is installed in, else of the active one, else the first python3 on PATH)",
         into(python)},
-       {{"--propagate-exit-code"},
+       {scope::process,
+        {"--propagate-exit-code"},
         "",
         "Exit with the code of the worker that failed first (128 + N for signal N) instead of 1",
         into(o.propagate_exit_code)},
-       {{"--local-rank-argument"},
+       {scope::worker,
+        {"--local-rank-argument"},
         "",
         "Give each worker --local-rank=N as its first argument, as torch.distributed.launch does",
         into(o.local_rank_argument)},
-       {{"--trace"},
+       {scope::worker,
+        {"--trace"},
         "",
         "Time the workers' calls of CUDA, NCCL and cuBLAS; the figures are in the run's directory",
         into(o.trace)},
-       {{"--node-name"}, "NAME", "This node's name within the job", into(o.node_name)},
-       {{"--journal"},
+       {scope::node, {"--node-name"}, "NAME", "This node's name within the job", into(o.node_name)},
+       {scope::master,
+        {"--journal"},
         "FILE",
         "Where the master of this node keeps its decisions (configmap:NAME: as with actor-master)",
         into(o.journal)},
-       {{"--copy-rate"},
+       {scope::node,
+        {"--copy-rate"},
         "MIB/S",
         "How fast this node sends to other nodes at most, on the links that carry copies of its "
         "images (troupe.checkpoint) and newcomers' checks of the network (512); 0: no bound",
         into(o.copy_rate_said)},
-       {{"--master-away-timeout"},
+       {scope::node,
+        {"--master-away-timeout"},
         "SECONDS",
         "How long this node trains on without a link to its master before it gives up (1800); with "
         "nothing running it waits for read_timeout (--rdzv-conf)",
         into(o.master_away_said)},
-       typed_only({{"--new-token"},
+       typed_only({scope::process,
+                   {"--new-token"},
                    "",
                    "Make a token file for this user's jobs on several machines, say what to do "
                    "with it, and exit",
                    into(o.new_token)}),
-       {{"--outcome-file"},
+       {scope::process,
+        {"--outcome-file"},
         "FILE",
         "Write how the job ended to this file, as JSON, instead of printing the summary",
         into(o.outcome_file)}}}));
@@ -91,13 +100,21 @@ std::vector<option> talk_options(common_options& c) {
       return std::nullopt;
     };
   };
-  return {
-      {{"-q", "--quiet"}, "", "Only warnings and errors", verbosity(os::verbosity::quiet)},
-      {{"-v", "--verbose"}, "", "Also what a closer look wants", verbosity(os::verbosity::verbose)},
-      {{"--json-log"},
-       "FILE",
-       "Write every event as a line of JSON to this file",
-       into(c.json_log)}};
+  return {{scope::process,
+           {"-q", "--quiet"},
+           "",
+           "Only warnings and errors",
+           verbosity(os::verbosity::quiet)},
+          {scope::process,
+           {"-v", "--verbose"},
+           "",
+           "Also what a closer look wants",
+           verbosity(os::verbosity::verbose)},
+          {scope::process,
+           {"--json-log"},
+           "FILE",
+           "Write every event as a line of JSON to this file",
+           into(c.json_log)}};
 }
 
 } // namespace
@@ -109,18 +126,25 @@ void declare_talk(argument_grammar& d, common_options& c) {
 void declare_common(argument_grammar& d, common_options& c) {
   option_group group{
       "What it tells, and whom it trusts",
-      {{{"--certificate"}, "FILE", "This process's TLS certificate (PEM)", into(c.certificate)},
-       {{"--key"}, "FILE", "Its private key (PEM)", into(c.key)},
-       {{"--authority"},
+      {{scope::process,
+        {"--certificate"},
+        "FILE",
+        "This process's TLS certificate (PEM)",
+        into(c.certificate)},
+       {scope::process, {"--key"}, "FILE", "Its private key (PEM)", into(c.key)},
+       {scope::process,
+        {"--authority"},
         "FILE",
         "The certificate authority peers must be signed by (PEM)",
         into(c.authority)},
-       {{"--crl"},
+       {scope::process,
+        {"--crl"},
         "FILE",
         "The authority's list of revoked certificates (PEM); read again when it changes",
         into(c.revoked)},
        typed_only(
-           {{"--token-file"},
+           {scope::process,
+            {"--token-file"},
             "FILE",
             "The job's token, instead of certificates (TROUPE_TOKEN_FILE, or itself in "
             "TROUPE_TOKEN, else ~/.config/troupe/token where other machines are to be reached). "

@@ -27,8 +27,9 @@ result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slot
         actors::planned_end_options{p.planned_end.begin_within, p.planned_end.within};
   if (p.elasticity_config.empty())
     return {};
-  auto elastic = load_elasticity(p.elasticity_config,
-                                 p.elasticity_capped ? variant::capped : variant::uncapped);
+  const auto which = p.elasticity_capped ? variant::capped : variant::uncapped;
+  auto elastic = p.elasticity_content.empty() ? load_elasticity(p.elasticity_config, which)
+                                              : read_elasticity(p.elasticity_content, which);
   if (!elastic)
     return tl::make_unexpected(elastic.error());
   sizes.elastic = std::move(*elastic);

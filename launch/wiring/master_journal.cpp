@@ -9,7 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <future>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe::launch {
 
@@ -64,6 +67,24 @@ os::journal_owner owner_of(const launcher_options& o, std::uint64_t run) {
 
 os::journal_owner owner_of(const master_program_options& o) {
   return {o.rdzv_id, std::nullopt};
+}
+
+result<std::optional<options_on_record>> options_in(ports::journal_store& journal) {
+  using records = std::vector<messages::any_msg>;
+  const auto done = std::make_shared<std::promise<result<records>>>();
+  auto answer = done->get_future();
+  journal.read_all([done](result<records> all) { done->set_value(std::move(all)); });
+  const auto all = answer.get();
+  if (!all)
+    return tl::make_unexpected(all.error());
+  std::optional<options_on_record> found;
+  for (const auto& record : *all)
+    if (record.is<messages::JobOptionsTaken>()) {
+      auto taken = record.as<messages::JobOptionsTaken>().read();
+      found =
+          options_on_record{taken->getNode().cStr(), messages::read_job_words(taken->getOptions())};
+    }
+  return found;
 }
 
 result<master_journal> open_master_journal(const std::string& named, const std::string& otherwise,

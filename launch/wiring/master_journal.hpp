@@ -42,4 +42,11 @@ result<master_journal> open_master_journal(const std::string& named, const std::
                                            const os::journal_owner& mine,
                                            const journal_account& account, const log::sink& sink);
 
+/// What a node said of the job's options to an earlier master of this run, and which node.
+struct options_on_record {
+  std::string node;
+  messages::job_words words;
+};
+result<std::optional<options_on_record>> options_in(ports::journal_store& journal);
+
 } // namespace troupe::launch

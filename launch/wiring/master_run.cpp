@@ -40,6 +40,10 @@ result<std::unique_ptr<master_run>> master_run::start(caf::actor_system& system,
   events.on_verdict = [shared = run->shared_](const actors::recovery_core::verdict& v) {
     shared->conclude(v);
   };
+  events.on_job_options = [shared = run->shared_](const messages::job_words& words) {
+    shared->options = words;
+    shared->give_way();
+  };
   events.on_everyone_left = [shared = run->shared_] { shared->leave(); };
   const auto on_end = [tell, shared = run->shared_](const sup::ending& end) {
     const auto why = end ? end->what : std::string("the master was stopped");
@@ -94,9 +98,7 @@ void master_run::interrupt(const std::string& reason) {
 }
 
 void master_run::give_way() {
-  shared_->gives_way = true;
-  shared_->conclude({false, "the master goes"});
-  shared_->leave();
+  shared_->give_way();
 }
 
 void master_run::shutdown() {

@@ -46,6 +46,10 @@ class master_run {
   /// second ends the wait for the nodes.
   void interrupt(const std::string& reason);
 
+  /// After farewell(): what a node says of the job, if this master has ended for one that begins
+  /// with it.
+  std::optional<messages::job_words> options_taken() const { return shared_->options; }
+
   /// This master goes and its job does not: no node hears of it, and the next master takes up the
   /// journal. farewell() returns.
   void give_way();
@@ -60,9 +64,15 @@ class master_run {
     std::atomic<bool> all_left{false};
     std::atomic<bool> interrupted{false};
     std::atomic<bool> gives_way{false};
+    std::optional<messages::job_words> options; ///< written before `leave`, read after it
     void leave() {
       if (!all_left.exchange(true))
         left_promise.set_value();
+    }
+    void give_way() {
+      gives_way = true;
+      conclude({false, "the master goes"});
+      leave();
     }
     void conclude(const actors::recovery_core::verdict& v) {
       if (!known.exchange(true))

@@ -21,6 +21,8 @@ master_settings settings_of(const launcher_options& o, const ports::endpoint& li
   return s;
 }
 
+/// Of nodes that the program was not told, and no node has said, any is taken: the first one says
+/// it.
 master_settings settings_of(const master_program_options& o) {
   master_settings s;
   s.job = o.rdzv_id;

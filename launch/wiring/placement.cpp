@@ -5,6 +5,7 @@
 #include "runtime/os/net/addresses.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace troupe::launch {
 
@@ -64,13 +65,13 @@ log::event told_to_others(const launcher_options& o, const ports::endpoint& mast
 
 namespace {
 
-log::event check_decided_elsewhere(const ports::endpoint& master) {
+log::event heard_elsewhere(const std::vector<std::string>& options, const ports::endpoint& master) {
   const auto where = ports::to_string(master);
   return {log::level::notice,
-          "check_decided_elsewhere",
-          fmt::format("nodes are checked if the job's master at {} was given --network-check (as "
-                      "actor-master, or as the launcher that runs it); here it has no effect",
-                      where),
+          "masters_options",
+          fmt::format("{}: the program that runs the job's master acts on this, at {}; if that was "
+                      "not given the same, it has no effect",
+                      fmt::join(options, ", "), where),
           {{"endpoint", where}}};
 }
 
@@ -82,8 +83,8 @@ std::vector<log::event> lines_at_start(const launcher_options& o, const ports::e
   // In an allocation of a scheduler each node is told by its variables.
   if (runs_here && !o.rendezvous.found_by_scheduler)
     lines.push_back(told_to_others(o, master, host));
-  if (!runs_here && o.check.wanted)
-    lines.push_back(check_decided_elsewhere(master));
+  if (!runs_here && !o.of_master.empty())
+    lines.push_back(heard_elsewhere(o.of_master, master));
   return lines;
 }
 

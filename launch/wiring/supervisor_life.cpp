@@ -11,6 +11,7 @@
 #include "launch/wiring/endpoint_name.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/job_cluster.hpp"
+#include "launch/wiring/job_files.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_address.hpp"
 #include "launch/wiring/master_journal.hpp"
@@ -19,6 +20,7 @@
 #include "launch/wiring/metrics_service.hpp"
 #include "launch/wiring/narrative.hpp"
 #include "launch/wiring/node_bulk.hpp"
+#include "launch/wiring/node_options.hpp"
 #include "launch/wiring/node_run.hpp"
 #include "launch/wiring/outcome_file.hpp"
 #include "launch/wiring/placement.hpp"
@@ -56,61 +58,6 @@ namespace {
 constexpr auto program = "actor-launcher";
 /// Nothing that a node's actors do waits for a disk or a network.
 constexpr unsigned engine_threads = 1;
-
-/// What this node tells others without having dialled. Of a static job on one node no master is
-/// dialled at the host that was said.
-std::string own_address_told(const launcher_options& o) {
-  const auto said = own_address_said(o);
-  const auto& r = o.rendezvous;
-  const bool alone = r.at_first_node && o.nodes_max == 1;
-  return said.empty() && alone && os::is_loopback(r.endpoint.host) ? r.endpoint.host : said;
-}
-
-/// As for torchrun: then rank 0's worker hosts the store.
-bool leaves_store_to_worker(const machine_facts& machine) {
-  const auto found = machine.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
-  return found != machine.environment.end() && found->second == "1";
-}
-
-actors::node_options node_options_of(const launcher_options& o, const machine_facts& machine,
-                                     const placement& where, const node_name& name,
-                                     std::uint64_t seed, actors::training_program p) {
-  const auto& master = where.master;
-  actors::node_options n;
-  n.uplink.job = o.rdzv_id;
-  n.uplink.node = name;
-  n.uplink.address = own_address_told(o);
-  n.uplink.slots = o.processes_per_node;
-  n.uplink.role = o.role;
-  n.uplink.wanted_rank = o.rendezvous.node_rank;
-  n.uplink.rank_is_found = o.rendezvous.node_rank_is_found;
-  n.uplink.switches = o.switches;
-  if (o.nodes_said) {
-    n.uplink.nodes_min = o.nodes_min;
-    n.uplink.nodes_max = o.nodes_max;
-  }
-  n.uplink.max_restarts = o.max_restarts;
-  n.uplink.stop_within = o.shutdown_timeout;
-  n.uplink.command = command_of(o);
-  n.uplink.master = ports::to_string(master);
-  n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
-  n.uplink.train_on_within = o.master_away_timeout;
-  n.agent.node = n.uplink.node;
-  n.agent.host = host_name();
-  n.agent.slots = o.processes_per_node;
-  n.agent.stop_within = o.shutdown_timeout;
-  n.agent.hosts_store = !leaves_store_to_worker(machine);
-  n.agent.store_port = where.store_port;
-  n.agent.save_at_breakpoint = o.policy.save_at_breakpoint;
-  n.agent.end_signal = o.policy.planned_end.signal;
-  if (o.policy.planned_end.asks)
-    n.agent.leave_within = o.policy.planned_end.within;
-  n.program = std::move(p);
-  n.watch = watch_policy_of(o.hangs);
-  n.master = master;
-  n.seed = seed;
-  return n;
-}
 
 // A node whose supervisor stands still may be replaced like one that is cut off; its workers train
 // beside those that replace them for no longer than a cut-off node's do.
@@ -159,7 +106,11 @@ class life {
       return cannot_go_on({errc::unavailable, *why});
     if (const auto named = await_endpoint(where); !named)
       return cannot_go_on(named.error());
-    auto started = host_master(*transport, where);
+    auto of_job = with_files(options_.of_job);
+    if (!of_job && keeper_.earlier_lives() == 0)
+      return cannot_go_on(of_job.error());
+    const auto said = of_job.value_or(options_.of_job);
+    auto started = host_master(*transport, where, said);
     if (!started)
       return cannot_go_on(started.error());
     const auto master = std::move(*started);
@@ -179,6 +130,7 @@ class life {
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     node_options.uplink.bulk_port = bulk_links()->where().port;
+    node_options.uplink.of_job = said;
     const auto memory = ckpt::snapshot_watch::open(contract.checkpoint_memory);
     if (!memory)
       return cannot_go_on(memory.error());
@@ -379,7 +331,8 @@ class life {
   /// The master, if this launcher is to run it; nothing if another process does. Only taking the
   /// address tells whether it is free; if it is refused, dialling it tells the user more.
   result<std::unique_ptr<master_run>>
-  host_master(const std::shared_ptr<ports::transport>& transport, const placement& where) {
+  host_master(const std::shared_ptr<ports::transport>& transport, const placement& where,
+              const messages::job_words& said) {
     if (where.host == placement::hosting::elsewhere)
       return std::unique_ptr<master_run>{};
     const bool if_able = where.host == placement::hosting::if_able;
@@ -392,6 +345,7 @@ class life {
     if (!*taken)
       return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
     options->journal = (*taken)->options;
+    options->membership.options.own = said;
     const auto cluster = cluster_of(options_.cluster, machine_, options_.rdzv_id,
                                     {options_.nodes_min, options_.nodes_max}, log_->sink());
     if (!cluster)

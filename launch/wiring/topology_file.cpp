@@ -57,7 +57,9 @@ result<std::string> content_of(const std::string& path) {
 } // namespace
 
 result<topology::topology_read> read_topology_file(const topology_settings& from) {
-  const auto text = content_of(from.file);
+  auto text = content_of(from.file);
+  if (!text && !from.content.empty())
+    text = from.content;
   if (!text)
     return tl::make_unexpected(text.error());
   return topology::read_topology(*text, from.label_keys);

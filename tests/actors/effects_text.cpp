@@ -55,6 +55,9 @@ struct in_text {
   std::string operator()(const membership_core::let_go& e) const {
     return fmt::format("let go of {}", e.message.read()->getNode().cStr());
   }
+  std::string operator()(const membership_core::take_options& e) const {
+    return fmt::format("take options of {}: {}", e.node, messages::in_words(e.words));
+  }
   std::string operator()(const membership_core::everyone_left&) const { return "everyone left"; }
   std::string operator()(const membership_core::note&) const { return {}; }
 

@@ -237,6 +237,12 @@ bool told_of_records(std::string& out, const any_msg& m) {
                               return fmt::format("SizesChanged {}:{}", b.getNodesMin(),
                                                  b.getNodesMax());
                             }) ||
+         told<JobOptionsTaken>(out, m,
+                               [](auto& b, auto) {
+                                 return fmt::format(
+                                     "JobOptionsTaken {}: {}", b.getNode().cStr(),
+                                     messages::in_words(read_job_words(b.getOptions())));
+                               }) ||
          told<Concluded>(out, m, [](auto& b, auto) {
            return fmt::format("Concluded {}: {}", outcome_text(b.getSuccess()),
                               b.getReason().cStr());

@@ -24,6 +24,8 @@ class newest_first {
       return first_of_its_kind(sealed_);
     if (record.is<SizesChanged>())
       return first_of_its_kind(sizes_);
+    if (record.is<JobOptionsTaken>())
+      return first_of_its_kind(options_);
     if (record.is<RestartCounted>())
       return says_something(*record.as<RestartCounted>().read());
     return true;
@@ -56,6 +58,7 @@ class newest_first {
   bool sealed_ = false;
   bool counted_ = false;
   bool sizes_ = false;
+  bool options_ = false;
   // Those of which a newer counted restart was seen.
   std::set<node_name> nodes_;
 };

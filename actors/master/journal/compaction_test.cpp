@@ -131,6 +131,16 @@ TEST_SUITE("journal: compaction") {
     CHECK(kept.back().as<messages::SizesChanged>().read()->getNodesMax() == 4);
   }
 
+  TEST_CASE("of the job's options the newest stay") {
+    messages::author author("test");
+    const auto taken = [&](const char* node) {
+      return author.write<messages::JobOptionsTaken>({}, [node](auto b) { b.setNode(node); }).any();
+    };
+    const auto kept = journal::compacted({taken("a"), counted(1, 1, "a", 1, 0), taken("b")});
+    REQUIRE(kept.size() == 2);
+    CHECK(kept.back().as<messages::JobOptionsTaken>().read()->getNode() == "b");
+  }
+
   TEST_CASE("a verdict, and that it was told, stay; what came between does not") {
     messages::author author("test");
     const auto farewell = author.write<messages::FarewellEnded>({}, [](auto) {}).any();

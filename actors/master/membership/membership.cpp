@@ -24,7 +24,7 @@ struct state {
   std::map<node_name, sup::address<member::handle>> held;
   /// The last NodePresent of each node that has a link.
   std::map<node_name, messages::msg<messages::NodePresent>> said;
-  std::function<void()> on_everyone_left;
+  listeners tell;
   sup::alarm alarm;
 };
 
@@ -130,7 +130,20 @@ struct performer {
     sup::send(self, held[node], e.message);
     held.erase(node);
   }
-  void operator()(const membership_core::everyone_left&) const { self->state->on_everyone_left(); }
+  void operator()(const membership_core::take_options& e) const {
+    sup::request(
+        self, self->state->master.journal, limits::journal_patience, e.record.any(),
+        [self = self, words = e.words](const messages::msg<messages::Recorded>&) {
+          self->state->tell.on_job_options(words);
+        },
+        [self = self](const error& why) {
+          sup::stop(self,
+                    error{why.code, "the journal did not take the job's options: " + why.what});
+        });
+  }
+  void operator()(const membership_core::everyone_left&) const {
+    self->state->tell.on_everyone_left();
+  }
   void operator()(const membership_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }
@@ -158,8 +171,7 @@ present list(self_ptr self) {
 }
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership_options options,
-                                     master_addresses master,
-                                     std::function<void()> on_everyone_left) {
+                                     master_addresses master, listeners tell) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
@@ -170,7 +182,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
             {},
             {},
             {},
-            std::move(on_everyone_left),
+            std::move(tell),
             {}});
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
@@ -241,8 +253,8 @@ messages::msg<messages::LinkLost> link_lost(const std::string& sender, session_i
 }
 
 handle start(sup::context& ctx, membership_options options, const master_addresses& master,
-             std::function<void()> on_everyone_left) {
-  return ctx.spawn<handle>(behave, ctx, std::move(options), master, std::move(on_everyone_left));
+             listeners tell) {
+  return ctx.spawn<handle>(behave, ctx, std::move(options), master, std::move(tell));
 }
 
 } // namespace troupe::actors::membership

@@ -60,9 +60,15 @@ messages::msg<messages::Evict> evict(const std::string& sender, const node_name&
 messages::msg<messages::LinkLost> link_lost(const std::string& sender, session_id session,
                                             const ports::link_ending& how);
 
-/// `on_everyone_left` is called when the job is over and the last node has left.
+struct listeners {
+  /// The job is over, and the last node has left.
+  std::function<void()> on_everyone_left;
+  /// What a node says of the job is recorded: this tree is to end for one that begins with it.
+  std::function<void(const messages::job_words&)> on_job_options;
+};
+
 handle start(sup::context& ctx, membership_options options, const master_addresses& master,
-             std::function<void()> on_everyone_left);
+             listeners tell);
 
 } // namespace troupe::actors::membership
 

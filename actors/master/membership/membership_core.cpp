@@ -14,7 +14,7 @@ using namespace messages;
 
 membership_core::membership_core(membership_options options, messages::author author, instant began)
     : options_(std::move(options)), author_(std::move(author)), all_known_at_(began),
-      command_(options_.command) {
+      command_(options_.command), job_options_(options_.options) {
   // The first master of a job knows all that there is. A later one may have nodes that still dial
   // for it, and must be there for them even if all that it knows have left.
   if (options_.has_predecessor && options_.nodes_max != 1)
@@ -32,6 +32,10 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   const node_name node = hello->getNode().cStr();
   const incarnation which{hello->getIncarnation()};
 
+  // The master that begins anew hears it: its link ends with this one.
+  TROUPE_RARE_IF(job_options_.is_taking(), "membership: a node comes while options are taken");
+  if (job_options_.is_taking())
+    return out;
   if (const auto followed = m.envelope().follows; followed > author_.following()) {
     // The node does not obey the refusal, which is an older master's. It only learns from it which
     // master that is.
@@ -48,6 +52,8 @@ membership_core::effects membership_core::hello(instant now, session_id session,
     refuse_session(out, session, node, *why);
     return out;
   }
+  if (options_decide(out, session, *hello))
+    return out;
   // A node that has followed a master, or still runs a generation, was part of this job; its
   // launcher waits for the verdict.
   const bool took_part = hello->getState().getGeneration() != 0 || m.envelope().follows.value != 0;
@@ -97,7 +103,7 @@ void membership_core::let_in(effects& out, instant now, session_id session, cons
   learn_from(out, now, *hello);
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
-  welcome_to(out, session);
+  welcome_to(out, session, options_overruled(out, *hello));
 }
 
 /// `retry` decides the launcher's fate: without it the launcher ends with the reason as its last
@@ -125,11 +131,17 @@ msg<Refused> membership_core::refusal_message(const refusal& why) {
 }
 
 /// The interval of beats is the master's to say, as it is the master whose beats add up.
-void membership_core::welcome_to(effects& out, session_id session) {
+void membership_core::welcome_to(effects& out, session_id session,
+                                 const std::vector<std::string>& overruled) {
   out.push_back(welcome{session, author_.write<Welcome>({}, [&](auto b) {
                           b.setJob(options_.job);
                           b.setBeatEveryMs(
                               static_cast<std::uint32_t>(milliseconds_of(options_.beat_every)));
+                          if (overruled.empty())
+                            return;
+                          auto lines = b.initOverruled(static_cast<unsigned>(overruled.size()));
+                          for (unsigned i = 0; i < lines.size(); ++i)
+                            lines.set(i, overruled[i]);
                         })});
 }
 

@@ -3,6 +3,7 @@
 #include "actors/limits.hpp"
 #include "actors/master/membership/flapping.hpp"
 #include "actors/master/membership/job_command.hpp"
+#include "actors/master/membership/job_options.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
@@ -39,6 +40,7 @@ struct membership_options {
   std::uint32_t nodes_max = 0;
   /// What the job runs, which nodes must not contradict; without a text: what the first node says.
   command_identity command;
+  job_options_known options;
   /// How long a node's workers may take to end, where the node does not say so.
   duration stop_within = limits::stop_workers_within;
   /// An earlier master of the job may have nodes that still dial for it.
@@ -87,13 +89,20 @@ class membership_core {
   struct let_go {
     messages::msg<messages::NodeLost> message;
   };
+  /// The master is to begin anew with what `node` says of the job, once that is recorded. Nothing
+  /// has been let in, and nothing is answered before.
+  struct take_options {
+    node_name node;
+    messages::job_words words;
+    messages::msg<messages::JobOptionsTaken> record;
+  };
   /// The job is over, and the last node has left or has had its time. Said once.
   struct everyone_left {};
   struct note {
     log::event event;
   };
-  using effect =
-      std::variant<welcome, refuse, fence, send_off, announce, let_go, everyone_left, note>;
+  using effect = std::variant<welcome, refuse, fence, send_off, announce, let_go, take_options,
+                              everyone_left, note>;
   using effects = std::vector<effect>;
 
   /// `began`: when this master did.
@@ -202,13 +211,18 @@ class membership_core {
   /// What would pass by itself, and so is refused for a while only.
   std::optional<refusal> newcomer_validation_error(instant now,
                                                    messages::Hello::Reader& hello) const;
+  /// Whether this node goes no further: it contradicts the job's options, or is the first to say
+  /// them.
+  bool options_decide(effects& out, session_id session, messages::Hello::Reader& hello);
+  /// Of a node that is let in: what it was told otherwise than the master, a line each.
+  std::vector<std::string> options_overruled(effects& out, messages::Hello::Reader& hello);
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
   /// What these were let in for is not the job's command after all.
   void evict_other_commands(effects& out, instant now, const command_identity& command);
   void extend_farewell(instant now, duration stop_within);
   void remind_of_farewell(effects& out, instant now);
-  void welcome_to(effects& out, session_id session);
+  void welcome_to(effects& out, session_id session, const std::vector<std::string>& overruled = {});
   void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why,
                       const std::string& in_short = {});
   void announce_present(effects& out, messages::Hello::Reader& hello);
@@ -220,6 +234,7 @@ class membership_core {
   /// may be more nodes than are known here.
   instant all_known_at_;
   job_command command_;
+  job_options job_options_;
   /// From here on a node that goes is no loss, and one that comes hears the verdict.
   bool job_over_ = false;
   /// No node that was here may take longer to end its workers.

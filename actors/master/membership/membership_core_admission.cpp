@@ -104,6 +104,50 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
     evict_other_commands(out, now, command);
 }
 
+bool membership_core::options_decide(effects& out, session_id session, Hello::Reader& hello) {
+  const node_name node = hello.getNode().cStr();
+  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()));
+  if (const auto* no = std::get_if<job_options::contradicts>(&opinion)) {
+    refuse_session(out, session, node, refusal{no->why});
+    return true;
+  }
+  const auto* first = std::get_if<job_options::is_first>(&opinion);
+  if (!first)
+    return false;
+  job_options_.take(node, first->words);
+  out.push_back(note{{log::level::notice,
+                      "job_options_taken",
+                      fmt::format("the job has the options that node {} was told: {}", node,
+                                  messages::in_words(first->words)),
+                      {{"node", node}}}});
+  out.push_back(take_options{
+      node, first->words, author_.write<JobOptionsTaken>({}, [&](auto b) {
+        b.setNode(node);
+        write_job_words(b.initOptions(static_cast<unsigned>(first->words.size())), first->words);
+      })});
+  return true;
+}
+
+std::vector<std::string> membership_core::options_overruled(effects& out, Hello::Reader& hello) {
+  const node_name node = hello.getNode().cStr();
+  job_options_.settle(node);
+  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()));
+  const auto* fits = std::get_if<job_options::fits>(&opinion);
+  if (!fits)
+    return {};
+  std::vector<std::string> lines;
+  for (const auto& each : fits->without_effect) {
+    lines.push_back(fmt::format("{} has no effect: the job's master was told {}, which counts",
+                                each.node.in_words(), each.master.in_words()));
+    out.push_back(note{{log::level::warning,
+                        "job_option_overruled",
+                        fmt::format("node {} was told {}, without effect: this master was told {}",
+                                    node, each.node.in_words(), each.master.in_words()),
+                        {{"node", node}}}});
+  }
+  return lines;
+}
+
 /// Only a stand-alone master learns the command, so only there nodes can have been let in for
 /// another one: before a node came that trains already.
 /// A restarted master may hear a stray of another job at the same address first. The job's own

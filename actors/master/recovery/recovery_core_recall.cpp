@@ -65,6 +65,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   auto sizes = m.read();
                   resize(sizes->getNodesMin(), sizes->getNodesMax());
                 },
+                [](const msg<JobOptionsTaken>&) { /* this master was begun with them */ },
                 [](const msg<FarewellEnded>&) { /* said to the journal's next opening */ },
                 [](const msg<Opened>&) { /* retired */ }};
   // What was proposed before the verdict came through is of no use any more.

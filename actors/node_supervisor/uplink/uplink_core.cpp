@@ -79,6 +79,9 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     command.setText(options_.command.text);
     command.setScript(options_.command.script);
     command.setArguments(options_.command.arguments);
+    if (!options_.of_job.empty())
+      write_job_words(b.initJobOptions(static_cast<unsigned>(options_.of_job.size())),
+                      options_.of_job);
     b.setState(*known);
   })});
   return out;
@@ -135,7 +138,7 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     refused(out, now, m.as<Refused>());
   } else if (m.is<Welcome>()) {
     if (phase_ == phase::greeting)
-      welcomed(out, m.envelope().follows);
+      welcomed(out, m.as<Welcome>());
   } else if (phase_ == phase::linked && m.is<Dispensable>()) {
     dispensable_ = m.as<Dispensable>().read()->getOthersSuffice();
   } else if (phase_ == phase::linked) {
@@ -184,10 +187,10 @@ void uplink_core::leave_older_master(effects& out, instant now, term master) {
                      master.value, author_.following().value));
 }
 
-void uplink_core::welcomed(effects& out, term master) {
+void uplink_core::welcomed(effects& out, const msg<Welcome>& m) {
   // Every later message and hello carries this term: an older master is refused from here on, by
   // this node's next uplink as well.
-  author_.follow(master);
+  author_.follow(m.envelope().follows);
   phase_.become(phase::linked);
   redial_.reset();
   last_error_.clear();
@@ -197,6 +200,11 @@ void uplink_core::welcomed(effects& out, term master) {
                       fmt::format("{} the master at {}",
                                   was_linked_ ? "linked again to" : "linked to", options_.master),
                       {{"master", options_.master}}}});
+  // Once: the master says it again at each welcome.
+  auto welcome = m.read();
+  if (!was_linked_)
+    for (const auto line : welcome->getOverruled())
+      out.push_back(note{{log::level::warning, "job_option_overruled", line.cStr(), {}}});
   was_linked_ = welcomed_ = true;
   dispensable_.reset();
   // What happened since the hello goes out before `linked`, at which other actors repeat all that

@@ -2,6 +2,7 @@
 
 #include "actors/command_identity.hpp"
 #include "actors/limits.hpp"
+#include "messages/job_words.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
@@ -41,6 +42,8 @@ struct uplink_options {
   /// How long this node's workers may take to end.
   duration stop_within = limits::stop_workers_within;
   command_identity command;
+  /// What this node was told of the job.
+  messages::job_words of_job;
   /// For people: "10.0.0.1:29400".
   std::string master;
   /// How long a node without running workers tries to reach the master: before the first welcome,
@@ -174,7 +177,7 @@ class uplink_core {
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
   /// Ends the outage, whatever it was: back-off, errors and what was believed of the master
   /// begin anew.
-  void welcomed(effects& out, term master);
+  void welcomed(effects& out, const messages::msg<messages::Welcome>& m);
   /// The dial goes on until a master of the same or a newer term answers, or the patience is over.
   void leave_older_master(effects& out, instant now, term master);
   /// Judged in this order: another job's master (no answer at all), a refusal for good (the end), a

@@ -1,0 +1,82 @@
+#include "actors/master/membership/membership_core.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+namespace {
+
+using messages::job_words;
+
+const messages::job_word check{"--network-check", "", true, {}};
+const messages::job_word timeout{"--hang-timeout", "9", false, {}};
+
+/// A master that stands alone, and was told `own`.
+struct story {
+  explicit story(job_words own = {}, std::optional<job_words> taken = {}) {
+    membership_options o{"job", 3s, 6s, 11s, 60s, 1s};
+    o.options = {std::move(own), std::move(taken), "a",
+                 [](const job_words&) -> result<void> { return {}; }};
+    core.emplace(std::move(o), messages::author("master/membership"), dawn);
+  }
+  std::string comes(const node_name& node, std::uint64_t session, const job_words& words) {
+    return text(core->hello(dawn, session_id{session}, says(node, words)));
+  }
+  static messages::msg<messages::Hello> says(const node_name& node, const job_words& words) {
+    return hello(node, 1, [&words](auto b) {
+      write_job_words(b.initJobOptions(static_cast<unsigned>(words.size())), words);
+    });
+  }
+  std::optional<membership_core> core;
+};
+
+} // namespace
+
+TEST_SUITE("membership_core and the job's options") {
+  TEST_CASE("are taken from the first node, and nothing is answered until the master begins anew") {
+    story s;
+    CHECK(s.comes("a", 1, {check, timeout}) ==
+          lines("take options of a: --network-check, --hang-timeout 9"));
+    CHECK(s.comes("b", 2, {check, timeout}).empty());
+    CHECK(s.comes("c", 3, {}).empty());
+    CHECK(s.core->present().empty());
+    // What is recorded is what was said.
+    story again;
+    const auto effects = again.core->hello(dawn, session_id{1}, story::says("a", {check, timeout}));
+    const auto& take = std::get<membership_core::take_options>(effects.back());
+    CHECK(messages::read_job_words(take.record.read()->getOptions()).size() == 2);
+    CHECK(take.record.read()->getNode() == "a");
+  }
+
+  TEST_CASE("as the master that begins with them knows, are what all nodes must say") {
+    story s({}, job_words{check});
+    CHECK(s.comes("b", 1, {check}) == lines("announce NodePresent b idle g0", "welcome 1"));
+    CHECK(s.comes("c", 2, {}) == lines("announce NodePresent c idle g0", "welcome 2"));
+    CHECK(
+        s.comes("d", 3, {check, timeout}) ==
+        lines("refuse 3: it was told --hang-timeout 9, and node a, the job's first, was not: give "
+              "all nodes the same"));
+  }
+
+  TEST_CASE("that the master was told otherwise have no effect, and the node hears that") {
+    story s({{"--hang-timeout", "7", false, {}}});
+    const auto effects = s.core->hello(dawn, session_id{1}, story::says("a", {timeout}));
+    CHECK(text(effects) == lines("announce NodePresent a idle g0", "welcome 1"));
+    const auto& told = std::get<membership_core::note>(effects[1]).event;
+    CHECK(told.text == "node a was told --hang-timeout 9, without effect: this master was told "
+                       "--hang-timeout 7");
+    auto welcome = std::get<membership_core::welcome>(effects.back()).message.read();
+    REQUIRE(welcome->getOverruled().size() == 1);
+    CHECK(std::string(welcome->getOverruled()[0].cStr()).find("--hang-timeout 9 has no effect") ==
+          0);
+  }
+
+  TEST_CASE("are not changed by a node that comes later than one that said none") {
+    story s;
+    CHECK(s.comes("a", 1, {}) == lines("announce NodePresent a idle g0", "welcome 1"));
+    CHECK(s.comes("b", 2, {check}).find("refuse 2: it was told --network-check, and node a") == 0);
+  }
+}
