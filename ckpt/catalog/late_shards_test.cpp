@@ -139,6 +139,56 @@ TEST_CASE("a shard that comes while its step is being removed keeps the step for
   CHECK(j.opened().find(10) == nullptr);
 }
 
+TEST_CASE(
+    "a claim that is made while its step's claims are removed keeps the step for the next time") {
+  two_ranks j;
+  j.keep = {1, 0};
+  auto catalog = j.opened();
+  REQUIRE(catalog.begin(10, ".", j.next()));
+  REQUIRE(catalog.claim(10, "a.pt"));
+  REQUIRE(j.storage.replace("a.pt", "state"));
+  REQUIRE(j.complete(catalog, 20));
+  // Another node's shard has taken its place, after the removal had looked which files there are.
+  auto other = j.opened();
+  j.before("remove", ".troupe/in_place/10/a.pt", [&] {
+    REQUIRE(j.storage.replace("b.pt", "late"));
+    REQUIRE_FALSE(other.check_put(10, ".", "b.pt", {generation{1}, 1}));
+  });
+  CHECK(catalog.retain(j.keep, {j.last, j.last}).removed.empty());
+  CHECK(has(j, "b.pt"));
+  CHECK(catalog.retain(j.keep, {j.last, j.last}).removed == std::vector<std::uint64_t>{10});
+  CHECK_FALSE(has(j, "b.pt"));
+  CHECK_FALSE(has(j, ".troupe/in_place/10/b.pt"));
+}
+
+TEST_CASE(
+    "a shard in the place whose claim and marker go after it was put is written all the same") {
+  two_ranks j;
+  place_node here(j.place);
+  REQUIRE(here.save(1, "state 1"));
+  auto w = place_node::snapshot_in_place(2, 0, 1, "step-2.pt");
+  w.made_by = generation{2};
+  // Another node's retention, which had looked before this save began: it takes the marker when the
+  // shard has just been put, and then all claims, this save's new one too.
+  const auto marker = ".troupe/steps/2";
+  const auto takes_all = [&] {
+    REQUIRE(j.storage.remove(".troupe/in_place/2"));
+    REQUIRE(j.storage.remove(marker));
+  };
+  j.before("put", "step-2.pt", [&] {
+    j.before("get", marker, [&] { // asked whether the file may take its place
+      j.before("get", marker, [&] {
+        takes_all();
+        j.before("put", marker, takes_all);
+      });
+    });
+  });
+  const auto written = here.save(w, "state 2");
+  REQUIRE_MESSAGE(written, written.error().what);
+  CHECK(newest_of(j.opened()) == 2);
+  CHECK(j.place.files.at("step-2.pt") == "state 2");
+}
+
 TEST_CASE("a shard that was written while a newer save has begun its step is told to its process") {
   two_ranks j;
   place_node older(j.place, "n0"), newer(j.place, "n1");

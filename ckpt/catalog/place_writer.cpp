@@ -73,9 +73,10 @@ result<step_catalog*> place_writer::catalog(framework whose) {
 result<ports::receipt> place_writer::write(const persist_request& snapshot, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
   saved_->alone([&] { saved_->begins(snapshot.step, snapshot.id()); });
-  auto written = write_once(snapshot, bytes, stop);
+  bool put = false;
+  auto written = write_once(snapshot, bytes, stop, put);
   if (!written && written.error().code == errc::refused && lost_its_marker(snapshot))
-    return write_once(snapshot, bytes, stop);
+    return write_once(snapshot, bytes, stop, put);
   return written;
 }
 
@@ -91,7 +92,7 @@ bool place_writer::lost_its_marker(const persist_request& snapshot) {
 
 result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
                                                 ports::bytes_view bytes,
-                                                const std::atomic<bool>& stop) {
+                                                const std::atomic<bool>& stop, bool& put) {
   // First of all: a complete step of a newer generation must not pass for this one's.
   if (const auto fenced = check_newest(*storage_, snapshot.made_by); !fenced)
     return tl::make_unexpected(fenced.error());
@@ -121,9 +122,10 @@ result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
     catalog_.reset();
     return tl::make_unexpected(begun.error());
   }
-  const auto written = (*known)->claim(snapshot.step, to.file).and_then([&] {
+  const auto written = (*known)->claim(snapshot.step, to.file, put).and_then([&] {
     return put_shard(*storage_, to, bytes, stop, [&] { return check_still_begun(snapshot); });
   });
+  put = put || written.has_value();
   if (!written) {
     // Its directory may have been made anew for a step that was removed. As the step's it goes with
     // the next retention; without an owner it would stay, empty.

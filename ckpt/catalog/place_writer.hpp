@@ -56,8 +56,9 @@ class place_writer {
 
  private:
   result<step_catalog*> catalog(framework whose);
+  /// `put`: this save's shard has taken its place, in this attempt or in the one before.
   result<ports::receipt> write_once(const persist_request& snapshot, ports::bytes_view bytes,
-                                    const std::atomic<bool>& stop);
+                                    const std::atomic<bool>& stop, bool& put);
   bool lost_its_marker(const persist_request& snapshot);
   result<void> check_still_begun(const persist_request& snapshot);
   bool completed_by_another(const step_catalog& known, const manifest& says) const;

@@ -125,7 +125,8 @@ class step_catalog {
   /// Before a shard of a step that was begun is put. Of a step that is in place the file becomes
   /// its own; `refused` if it is another step's, or there and no step's: replacing it, or removing
   /// it with this step, would lose it. A step with a directory has all files there already.
-  result<void> claim(std::uint64_t step, const std::string& file);
+  /// `put`: this save has put the file itself, and its claim is gone since.
+  result<void> claim(std::uint64_t step, const std::string& file, bool put = false);
 
   /// Right before a shard takes its place, since writing it takes long: `refused` if its step was
   /// removed meanwhile, or begun or completed by a newer save.
@@ -206,7 +207,10 @@ class step_catalog {
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<std::vector<std::string>> claimed_by(const found_step& found);
-  result<void> end_removal(std::uint64_t step, std::vector<std::string> files);
+  result<std::vector<std::string>> remove_claims(const found_step& of,
+                                                 const std::vector<std::string>& files);
+  /// `late`: something of the step is there that was not removed.
+  result<void> end_removal(std::uint64_t step, std::vector<std::string> files, bool late);
 
   ports::storage* storage_;
   node_name only_of_;

@@ -126,11 +126,29 @@ result<void> step_catalog::remove(std::uint64_t step) {
   for (const auto& file : *files)
     if (auto removed = storage_->remove(file); !removed)
       return removed;
-  if (auto removed = storage_->remove(folder); !removed)
-    return removed;
+  auto late = std::vector<std::string>();
+  if (going.directory == in_place) {
+    auto left = remove_claims(going, *files);
+    if (!left)
+      return tl::make_unexpected(std::move(left.error()));
+    late = std::move(*left);
+  }
+  if (late.empty())
+    if (auto removed = storage_->remove(folder); !removed)
+      return removed;
   if (auto removed = storage_->remove(marker_of(step)); !removed)
     return removed;
-  return end_removal(step, *files);
+  return end_removal(step, *files, !late.empty());
+}
+
+/// Those of `files`, and no others: a process that was late has made its claim since, for a file
+/// that nothing else would remove. Answers these.
+result<std::vector<std::string>>
+step_catalog::remove_claims(const found_step& of, const std::vector<std::string>& files) {
+  for (const auto& file : files)
+    if (auto removed = storage_->remove(claim_of(of.step, file)); !removed)
+      return tl::make_unexpected(std::move(removed.error()));
+  return claimed_by(of);
 }
 
 /// The files of a step that is in place; none of another.
@@ -152,12 +170,12 @@ result<std::vector<std::string>> step_catalog::claimed_by(const found_step& foun
 
 /// A process that was late may have put a shard meanwhile, and have seen the marker after it. Then
 /// the step is there again, and goes the next time.
-result<void> step_catalog::end_removal(std::uint64_t step, std::vector<std::string> files) {
+result<void> step_catalog::end_removal(std::uint64_t step, std::vector<std::string> files,
+                                       bool late) {
   const auto gone = steps_.at(step);
   const bool with_folder = gone.directory != in_place;
   if (with_folder)
     files = {gone.directory};
-  bool late = false;
   for (const auto& file : files) {
     const auto there = storage_->list(file);
     if (!there)

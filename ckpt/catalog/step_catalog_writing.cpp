@@ -223,7 +223,7 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
   return {};
 }
 
-result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
+result<void> step_catalog::claim(std::uint64_t step, const std::string& file, bool put) {
   const auto* known = find(step);
   if (known == nullptr)
     return removed(step);
@@ -241,7 +241,7 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
     const auto there = storage_->list(file);
     if (!there)
       return tl::make_unexpected(there.error());
-    if (!there->empty())
+    if (!put && !there->empty())
       return failure(
           errc::refused,
           fmt::format("step {} cannot be in '{}': it is there already, and no step known "
