@@ -102,6 +102,32 @@ const host_ptr& cluster::boot(const std::string& name, machine& on) {
   return on.process = std::make_shared<host>(world_, name, ++on.boots, o);
 }
 
+/// As actor-master does it: what the master was not told it takes from a node, or from its journal.
+void cluster::tell_sizes(actors::master_options& o, const sim_disk& disk) const {
+  o.rendezvous.nodes_min = options_.nodes_min;
+  o.rendezvous.nodes_max = options_.nodes_max;
+  if (!options_.sizes_said_by_nodes)
+    return;
+  auto& known = o.membership.options;
+  known.acceptable = [](const messages::job_words&) -> result<void> { return {}; };
+  for (const auto& record : disk.all())
+    if (record.is<messages::JobOptionsTaken>()) {
+      auto taken = record.as<messages::JobOptionsTaken>().read();
+      known.taken = messages::read_job_words(taken->getOptions());
+      known.taken_from = taken->getNode().cStr();
+    }
+  if (!known.taken)
+    o.rendezvous.nodes_min = o.rendezvous.nodes_max = 1;
+}
+
+/// Its nodes' links end with the process.
+void cluster::begin_anew(const host_ptr& h) {
+  if (!h->alive())
+    return;
+  masters_.at(h->name()).begins_anew = true;
+  h->stop_tree();
+}
+
 void cluster::start_master(const std::string& name) {
   auto& m = masters_.at(name);
   const auto& h = boot(name, m);
@@ -109,9 +135,8 @@ void cluster::start_master(const std::string& name) {
   actors::master_options o;
   o.membership.job = job_name;
   o.membership.return_within = options_.return_within;
-  o.rendezvous.nodes_min = options_.nodes_min;
   o.rendezvous.planned_end = options_.planned_end;
-  o.rendezvous.nodes_max = options_.nodes_max;
+  tell_sizes(o, m.disk);
   o.rendezvous.last_call = options_.last_call;
   o.rendezvous.unit = options_.unit;
   o.rendezvous.join_timeout = options_.join_timeout;
@@ -128,6 +153,9 @@ void cluster::start_master(const std::string& name) {
   events.on_listening = [](const ports::endpoint&) {};
   events.on_verdict = [this, h = h](const actors::recovery_core::verdict& v) {
     world_.events.in({}, [this, h, v] { master_decided(h, v); });
+  };
+  events.on_job_options = [this, h = h](const messages::job_words&) {
+    world_.events.in({}, [this, h] { begin_anew(h); });
   };
   events.on_everyone_left = [this, h = h] { world_.events.in({}, [h] { h->stop_tree(); }); };
   const actors::master_world ports{network_.transport_of(h), m.disk.store_of(h)};
@@ -160,6 +188,9 @@ void cluster::supervise(const std::string& name) {
   o.uplink.bulk_port = m.bulk->where().port;
   o.uplink.slots = options_.slots;
   o.uplink.stop_within = options_.stop_within;
+  if (options_.sizes_said_by_nodes)
+    o.uplink.of_job = {
+        {"--nnodes", fmt::format("{}:{}", options_.nodes_min, options_.nodes_max), false, {}}};
   o.uplink.master = ports::to_string({master_name(), master_port});
   o.uplink.connect_within = options_.connect_within;
   o.uplink.train_on_within = options_.train_on_within;
@@ -230,10 +261,16 @@ void cluster::gone(const host_ptr& h, ending_kind how) {
   checkpoints_.launcher_ends(h);
   h->end(how);
   network_.host_ended(h, how == ending_kind::power_cut);
-  if (const auto master = masters_.find(h->name()); master != masters_.end())
-    master->second.disk.process_ended();
-  else
-    launcher_ended(h, how);
+  const auto master = masters_.find(h->name());
+  if (master == masters_.end())
+    return launcher_ended(h, how);
+  master->second.disk.process_ended();
+  const bool begins_anew = std::exchange(master->second.begins_anew, false);
+  if (begins_anew && how == ending_kind::exited)
+    world_.events.in({}, [this, name = h->name()] {
+      if (!up(name))
+        start_master(name);
+    });
 }
 
 void cluster::launcher_ended(const host_ptr& h, ending_kind how) {

@@ -24,6 +24,10 @@
 #include <string>
 #include <vector>
 
+namespace troupe::actors {
+struct master_options;
+} // namespace troupe::actors
+
 namespace troupe::sim {
 
 struct cluster_options {
@@ -37,6 +41,8 @@ struct cluster_options {
   std::optional<std::uint32_t> without_progress_max;
   std::optional<duration> last_call = 1s;
   std::uint32_t unit = 1;
+  /// The nodes were told nodes_min and nodes_max, and the master was not.
+  bool sizes_said_by_nodes = false;
   duration join_timeout = 120s;
   /// Nodes are checked before they take part, with messages of so many bytes.
   bool checks_nodes = false;
@@ -135,9 +141,12 @@ class cluster {
   struct master_machine : machine {
     explicit master_machine(world& of) : disk(of) {}
     sim_disk disk;
+    bool begins_anew = false; ///< its program does, with what a node has said
   };
 
   const host_ptr& boot(const std::string& name, machine& on);
+  void tell_sizes(actors::master_options& o, const sim_disk& disk) const;
+  void begin_anew(const host_ptr& h);
   void save_in_turn();
   void supervise(const std::string& name);
   void succeed(const std::string& name);

@@ -29,6 +29,7 @@ void cluster::interrupt(const std::string& name, int signal) {
 }
 
 void cluster::hear(const std::string& name, int signal) {
+  world_.tell(&observer::interrupted, name);
   if (const auto h = find(name))
     h->call([at = trees_->nodes.at(name), signal] {
       sup::post(at.agent, messages::local<messages::Interrupt>(

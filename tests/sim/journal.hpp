@@ -35,6 +35,7 @@ class sim_disk {
   std::optional<error> fault;
 
   const std::vector<std::string>& records() const { return records_; }
+  std::vector<messages::any_msg> all() const;
 
  private:
   friend class sim_journal;
@@ -50,7 +51,6 @@ class sim_disk {
                 std::function<void(result<std::vector<messages::any_msg>>)> done);
   void compact(const host_ptr& master, ports::journal_store::selection keep,
                std::function<void(result<void>)> done);
-  std::vector<messages::any_msg> all() const;
   void become_durable(const write& w);
 
   world& world_;

@@ -136,6 +136,8 @@ class observer {
     (void)how;
   }
   virtual void copies_agreed(const held_state& what) { (void)what; }
+  /// The launcher of a node gets a signal that ends it.
+  virtual void interrupted(const std::string& host) { (void)host; }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }
   /// An actor's log event; `component` is its place in the tree.

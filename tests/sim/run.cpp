@@ -113,6 +113,7 @@ cluster_options draw_options(const run_options& o) {
     draw_storage(c, random, o.nodes);
   if (random.chance(0.3))
     draw_planned_end(c, random);
+  c.sizes_said_by_nodes = random.chance(0.3);
   return c;
 }
 

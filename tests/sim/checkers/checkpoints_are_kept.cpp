@@ -47,10 +47,13 @@ class checkpoints_are_kept_checker final : public observer {
   }
 
   void snapshots_lost(const std::string& node) override { unfinalized_.erase(node); }
+  void started(const std::string& host, std::uint64_t) override { interrupted_.erase(host); }
+  void interrupted(const std::string& host) override { ++interrupted_[host]; }
 
-  /// No node finishes while what it saved last is on its way, unless that takes longer than it may.
+  /// No node finishes while what it saved last is on its way, unless that takes longer than it may,
+  /// or its user has taken the patience away by a second signal.
   void sent(const std::string& from, const std::string&, const messages::any_msg& m) override {
-    if (!m.is<messages::Finished>())
+    if (!m.is<messages::Finished>() || interrupted_[from] > 1)
       return;
     for (const auto& [id, waits] : unfinalized_[from])
       if (const auto& [snapshot, since] = waits;
@@ -72,6 +75,7 @@ class checkpoints_are_kept_checker final : public observer {
   std::map<save_of_step, std::set<std::uint32_t>> requests_; ///< shards
   std::map<save_of_step, std::size_t> shards_of_;
   std::set<std::uint64_t> completed_;
+  std::map<std::string, std::uint64_t> interrupted_; ///< so often, in the node's newest life
 };
 
 } // namespace
