@@ -88,6 +88,9 @@ struct Hello {
   # The options of the job that this node was told. The first node's count, where the master was not told them itself; a node that
   # contradicts them is refused. At most limits::job_options_max, of limits::job_option_content_max bytes in all.
 
+  changesJob @20 :Bool;
+  # Of a shell: it is here to change the job (ScaleRequest), and not only to look at it. A certificate must allow that.
+
   enum Role {
     node @0;
     shell @1;

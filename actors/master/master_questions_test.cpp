@@ -179,4 +179,25 @@ TEST_SUITE("master: questions") {
     CHECK(heard(*s.shell) == "");
     CHECK(s.hears("a") == "");
   }
+
+  TEST_CASE("a shell that may only look scales nothing, and its link is closed for asking") {
+    for (const bool may_change : {false, true}) {
+      asked_job s;
+      const auto shell = s.transport->knock(hello("shell", 2, [may_change](auto b) {
+        b.setRole(messages::Hello::Role::SHELL);
+        b.setChangesJob(may_change);
+      }));
+      s.settle();
+      shell->take_sent();
+      const auto wish = messages::author("shell").write<messages::ScaleRequest>({}, [](auto b) {
+        b.setNodesMin(1);
+        b.setNodesMax(2);
+      });
+      shell->arrives(messages::with_correlation(wish, 9).any());
+      s.settle();
+      const auto heard = shell->take_sent();
+      CHECK(heard.size() == (may_change ? 1 : 0));
+      CHECK(shell->ended().has_value() == !may_change);
+    }
+  }
 }

@@ -20,8 +20,9 @@ constexpr auto answer_within = 3 * limits::request_within;
 constexpr auto scale_within = limits::scale_answer_within + limits::request_within;
 constexpr auto stacks_within = limits::stacks_answer_within + limits::request_within;
 
-messages::msg<messages::Hello> introduction(messages::author& author) {
-  return author.write<messages::Hello>({}, [](messages::Hello::Builder b) {
+messages::msg<messages::Hello> introduction(messages::author& author, inquiry::purpose what) {
+  return author.write<messages::Hello>({}, [what](messages::Hello::Builder b) {
+    b.setChangesJob(what == inquiry::purpose::changes);
     b.setNode(fmt::format("shell-{}", ::getpid()));
     b.setRole(messages::Hello::Role::SHELL);
   });
@@ -44,9 +45,9 @@ struct inquiry::events {
 };
 
 inquiry::inquiry(std::shared_ptr<ports::transport> transport, ports::endpoint master,
-                 std::shared_ptr<wake_up> wake, std::function<bool()> stopped)
+                 std::shared_ptr<wake_up> wake, std::function<bool()> stopped, purpose what)
     : transport_(std::move(transport)), master_(std::move(master)), wake_(std::move(wake)),
-      stopped_(std::move(stopped)) {}
+      stopped_(std::move(stopped)), purpose_(what) {}
 
 inquiry::~inquiry() {
   drop_link("answered");
@@ -69,7 +70,7 @@ result<void> inquiry::link() {
   if (link_)
     return {};
   auto happened = std::make_shared<events>();
-  transport_->dial(master_, introduction(author_), [happened, wake = wake_](auto r) {
+  transport_->dial(master_, introduction(author_, purpose_), [happened, wake = wake_](auto r) {
     happened->with([&r](events& e) { e.dialled = std::move(r); });
     wake->call();
   });

@@ -52,9 +52,13 @@ class wake_up {
 
 class inquiry {
  public:
+  /// What the person may do with the job: a certificate may allow no more than to look.
+  enum class purpose { looks, changes };
+
   /// `stopped`: the person wants no answer any more; it is asked after each call of `wake`.
   inquiry(std::shared_ptr<ports::transport> transport, ports::endpoint master,
-          std::shared_ptr<wake_up> wake, std::function<bool()> stopped);
+          std::shared_ptr<wake_up> wake, std::function<bool()> stopped,
+          purpose what = purpose::looks);
   ~inquiry();
 
   const ports::endpoint& master() const { return master_; }
@@ -89,6 +93,7 @@ class inquiry {
   const ports::endpoint master_;
   std::shared_ptr<wake_up> wake_;
   std::function<bool()> stopped_;
+  purpose purpose_;
   messages::author author_{"actor-shell"};
   std::uint64_t questions_ = 0;
   std::shared_ptr<events> events_;

@@ -10,7 +10,9 @@ namespace troupe::launch {
 
 int scale_job(const shell_options& o, const std::shared_ptr<ports::transport>& transport,
               const ports::endpoint& master, wishes& wants) {
-  inquiry asked(transport, master, wants.wake, [&wants] { return wants.stop.load(); });
+  inquiry asked(
+      transport, master, wants.wake, [&wants] { return wants.stop.load(); },
+      inquiry::purpose::changes);
   const auto answer = asked.ask_scale(o.scale->nodes_min, o.scale->nodes_max);
   if (!answer)
     return report_error(shell_program,

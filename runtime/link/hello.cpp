@@ -15,19 +15,21 @@ result<void> check_names(const std::vector<std::string>& proven, messages::Hello
   const auto names =
       proven.empty() ? std::string("no name at all") : fmt::format("{}", fmt::join(proven, ", "));
   if (hello.getRole() == messages::Hello::Role::SHELL) {
-    if (carries(shell_name))
+    const bool changes = hello.getChangesJob();
+    if (carries(admin_name) || (!changes && carries(shell_name)))
       return {};
     return failure(errc::refused,
                    fmt::format("the certificate is for {}, and only one that carries the name {} "
-                               "may look at the job",
-                               names, shell_name));
+                               "may {} the job",
+                               names, changes ? admin_name : shell_name,
+                               changes ? "change" : "look at"));
   }
   const std::string node = hello.getNode().cStr();
   // The master probes the network to its nodes.
   if (node == master_name && hello.getRole() == messages::Hello::Role::PEER &&
       hello.getPurpose() == messages::Hello::Purpose::PROBE && carries(master_name))
     return {};
-  if (node == master_name || node == shell_name)
+  if (node == master_name || node == shell_name || node == admin_name)
     return failure(errc::refused,
                    fmt::format("\"{}\" is the name of a role and of no node (--node-name)", node));
   if (carries(node))

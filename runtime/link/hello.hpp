@@ -10,7 +10,7 @@
 namespace troupe::link {
 
 /// Whether the names in the peer's certificate allow what its hello says: to be the node of that
-/// name, or to look at the job (role_names.hpp).
+/// name, or to look at the job or change it (role_names.hpp).
 result<void> check_names(const std::vector<std::string>& proven, messages::Hello::Reader hello);
 
 /// A hello that has no address gets this one; one that has keeps it.

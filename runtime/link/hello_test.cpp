@@ -49,8 +49,28 @@ TEST_CASE("the name of the role lets its owner look, and do nothing else") {
   CHECK(judged({link::shell_name}, role::PEER, "node-0") != "");
 }
 
+TEST_CASE("another name lets its owner change the job, and look at it") {
+  const auto may = [](const std::string& proven, bool changes) {
+    const auto said = messages::build<messages::Hello>({}, [&](messages::Hello::Builder out) {
+      out.setNode("shell-4711");
+      out.setRole(role::SHELL);
+      out.setChangesJob(changes);
+    });
+    const auto fine = link::check_names({proven}, *said.read());
+    return fine ? "" : fine.error().what;
+  };
+  CHECK(may(link::admin_name, true) == "");
+  CHECK(may(link::admin_name, false) == "");
+  CHECK(may(link::shell_name, false) == "");
+  CHECK(may(link::shell_name, true) ==
+        "the certificate is for troupe-shell, and only one that carries the name troupe-admin may "
+        "change the job");
+  CHECK(may("node-0", true).find("may change the job") != std::string::npos);
+  CHECK(judged({link::admin_name}, role::NODE, "node-0") != "");
+}
+
 TEST_CASE("a role's name is no node's") {
-  for (const auto* name : {link::shell_name, link::master_name})
+  for (const auto* name : {link::shell_name, link::master_name, link::admin_name})
     for (const auto as : {role::NODE, role::PEER})
       CHECK(judged({link::shell_name, link::master_name}, as, name).find("is the name of a role") !=
             std::string::npos);

@@ -11,4 +11,7 @@ inline constexpr const char* master_name = "troupe-master";
 /// Its owner may look at the job with actor-shell. Without a node's name beside it, that is all.
 inline constexpr const char* shell_name = "troupe-shell";
 
+/// Its owner may look at the job and change it: actor-shell scale.
+inline constexpr const char* admin_name = "troupe-admin";
+
 } // namespace troupe::link

@@ -73,6 +73,7 @@ def job(tmp_path: Path) -> Authority:
     made.issue("node-0", "node-0", "troupe-master")
     made.issue("node-1", "node-1")
     made.issue("looker", "troupe-shell")
+    made.issue("admin", "troupe-admin")
     return made
 
 
@@ -86,9 +87,11 @@ def nodes(launcher: Launcher, shell: Start, job: Authority, tmp_path: Path) -> S
     return start
 
 
-def looked(launcher: Launcher, run: Run, proof: list[str]) -> subprocess.CompletedProcess[str]:
+def looked(
+    launcher: Launcher, run: Run, proof: list[str], *verb: str
+) -> subprocess.CompletedProcess[str]:
     program = Path(launcher.program).with_name("actor-shell")
-    words = [program, *proof, f"--master=127.0.0.1:{run.port}", "tree"]
+    words = [program, *proof, f"--master=127.0.0.1:{run.port}", *(verb or ["tree"])]
     return subprocess.run(words, capture_output=True, text=True, timeout=WITHIN)
 
 
@@ -105,6 +108,13 @@ def test_two_nodes_train_and_a_shell_looks(
     seen = looked(launcher, run, job.proof("node-1"))
     assert seen.returncode == 1
     assert "only one that carries the name troupe-shell may look at the job" in seen.stderr
+    # To look is not to change; the right to change is one to look as well.
+    seen = looked(launcher, run, job.proof("looker"), "scale", "2:3")
+    assert seen.returncode == 1
+    assert "only one that carries the name troupe-admin may change the job" in seen.stderr
+    seen = looked(launcher, run, job.proof("admin"), "scale", "2:3")
+    assert seen.returncode == 0, seen.stderr
+    assert looked(launcher, run, job.proof("admin")).returncode == 0
     (tmp_path / "enough").touch()
     assert run.wait(WITHIN) == [0, 0], run.err()
 

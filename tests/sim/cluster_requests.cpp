@@ -83,6 +83,7 @@ void cluster::ask(messages::any_msg what, duration within,
       b.setJob("job");
       b.setNode("shell");
       b.setRole(messages::Hello::Role::SHELL);
+      b.setChangesJob(true);
     });
     network_.transport_of(shell_.process)
         ->dial({master_name(), master_port}, hello,

@@ -1,6 +1,7 @@
 #include "actors/master/sessions/session/session.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "actors/master/sessions/session/rights.hpp"
 #include "messages/conversations.hpp"
 #include "messages/node_names.hpp"
 #include "runtime/sup/shell.hpp"
@@ -52,6 +53,7 @@ struct state {
   std::deque<messages::any_msg> for_member;
   /// The node spoke for another one: nothing that it sent after that is believed.
   bool distrusted = false;
+  right granted = right::look; ///< to a shell
 };
 
 using private_handle = sup::widened<handle, received, closed>;
@@ -219,6 +221,16 @@ void answer_scale(self_ptr self, const messages::msg<messages::ScaleRequest>& qu
 
 void dispatch_from_shell(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
+  auto& s = *self->state;
+  if (right_needed(said, shell_questions{}) == right::change && s.granted != right::change) {
+    sup::tell_log(s.ctx, log::level::warning, "no_right",
+                  fmt::format("{} ({}) asked for {} on a link that may only look at the job: the "
+                              "link is closed",
+                              s.name, s.peer.link->peer(), kind_name(said.kind())),
+                  {});
+    s.peer.link->close("this link may look at the job and not change it");
+    return;
+  }
   if (!route(said, shell_questions{},
              receivers{[self](const tree_request& m) { answer_shell(self, m); },
                        [self](const msg<StacksRequest>& m) { answer_stacks(self, m); },
@@ -261,6 +273,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
   auto hello = peer.hello.read();
   const bool is_node = hello->getRole() == messages::Hello::Role::NODE;
   std::string name = hello->getNode().cStr();
+  const auto granted = hello->getChangesJob() ? right::change : right::look;
   messages::author author(ctx.path(), master.commands_as);
   self->state.emplace(state{ctx,
                             id,
@@ -275,7 +288,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
                             0,
                             {},
                             {},
-                            false});
+                            false,
+                            granted});
   introduce(self);
   open_link(self);
   return {
