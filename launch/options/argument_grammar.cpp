@@ -87,6 +87,11 @@ option among(std::vector<std::string> choices, option o) {
   return o;
 }
 
+option several(std::function<bool(const std::string&)> goes_on, option o) {
+  o.goes_on = std::move(goes_on);
+  return o;
+}
+
 option typed_only(option o) {
   o.preset = false;
   return o;
@@ -262,9 +267,14 @@ std::size_t argument_grammar::read_option(const std::vector<std::string>& argume
     out.options.push_back({f.known, f.spelling});
     return at + 1;
   }
+  const auto further = [&](std::size_t next) {
+    for (; f.known->goes_on && next < arguments.size() && f.known->goes_on(arguments[next]); ++next)
+      out.options.back().value += " " + arguments[next];
+    return next;
+  };
   if (f.value) {
     out.options.push_back({f.known, f.spelling, *f.value, {}});
-    return at + 1;
+    return further(at + 1);
   }
   const bool there = at + 1 < arguments.size() && arguments[at + 1] != "--" &&
                      recognize(arguments[at + 1]).what == meaning::kind::word;
@@ -273,7 +283,7 @@ std::size_t argument_grammar::read_option(const std::vector<std::string>& argume
     return arguments.size();
   }
   out.options.push_back({f.known, f.spelling, arguments[at + 1], {}});
-  return at + 2;
+  return further(at + 2);
 }
 
 argument_grammar::sentence argument_grammar::read(const std::vector<std::string>& arguments) const {

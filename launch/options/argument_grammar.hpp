@@ -62,6 +62,9 @@ struct option {
   bool preset = true;
   /// Whether a unique beginning of the name is enough.
   bool abbreviable = true;
+  /// Of an option that may have several values as words of their own: whether this word is a
+  /// further one. They are joined by blanks.
+  std::function<bool(const std::string&)> goes_on;
 
   /// The values that a shell completes.
   const std::vector<std::string>& completed() const;
@@ -71,6 +74,8 @@ struct option {
 option among(std::vector<std::string> choices, option o);
 /// `o`, with any value, of which these are often given.
 option often(std::vector<std::string> usual, option o);
+/// `o`, with further values in the words that follow, as long as they are like that.
+option several(std::function<bool(const std::string&)> goes_on, option o);
 /// `o`, never from the environment.
 option typed_only(option o);
 /// `o`, known but refused when used: its feature is not there.

@@ -32,16 +32,28 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
 
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
 struct dlrover_arguments {
+  bool auto_config = false, numa_affinity = false;
   std::int64_t training_port = 60'000;
-  std::string accelerator = "nvidia.com/gpu", ignored;
+  std::string accelerator = "nvidia.com/gpu";
+  std::optional<std::string> membind_policy;
 };
 void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy);
-result<void> derive_dlrover(const dlrover_arguments& w);
+/// --auto_config: what NODE_NUM and the GPUs of this machine say of the size, where `said` does
+/// not; and the check of at least four nodes.
+result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_arguments& check,
+                               const argument_grammar::positional& said,
+                               const machine_facts& machine);
+result<void> derive_dlrover(launcher_options& o, const dlrover_arguments& w,
+                            const machine_facts& machine);
 
 /// Sizes and budgets; for the launcher and the master alike.
 option_group policy_group(policy_arguments& w);
 option_group hangs_group(hang_arguments& w);
 option_group node_check_group(node_check_arguments& w);
+/// Options that say how nodes are checked where none is, each with the option that it needs.
+std::vector<std::pair<std::string, std::string>>
+parts_of_no_check(const std::map<std::string, argument_grammar::given>& said,
+                  const node_check_options& o);
 option_group topology_group(topology_arguments& w);
 option_group planned_end_group(planned_end_arguments& w);
 option_group metrics_group(metrics_arguments& w);
@@ -82,6 +94,7 @@ std::optional<error> derive_interpreter(launcher_options& o,
 std::optional<error> derive_master_away(launcher_options& o);
 
 /// A name that messages can carry.
-result<void> check_name(const char* option, const std::string& name);
+result<void> check_name(const char* option, const std::string& name,
+                        std::size_t most = limits::name_max);
 
 } // namespace troupe::launch

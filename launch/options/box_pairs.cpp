@@ -27,6 +27,10 @@ std::optional<box_pair> pair_of(const std::string& word) {
 
 } // namespace
 
+bool is_box_pair(const std::string& word) {
+  return pair_of(word).has_value();
+}
+
 result<std::vector<box_pair>> box_pairs_of(const std::string& text) {
   auto with_blanks = text;
   std::replace(with_blanks.begin(), with_blanks.end(), ',', ' ');

@@ -10,6 +10,7 @@
 namespace troupe::launch {
 
 constexpr auto nodes_option = "--nnodes";
+constexpr auto check_option = "--network-check";
 constexpr auto elasticity_option = "--elasticity-config";
 constexpr auto topology_option = "--topology";
 

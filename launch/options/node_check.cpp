@@ -54,11 +54,11 @@ option_group node_check_group(node_check_arguments& w) {
         "",
         "With the check, look at the switches between devices of a node as well",
         into(w.switchbox_check)},
-       {scope::job,
-        {"--box-pairs"},
-        "PAIRS",
-        "Which devices are connected by one (\"0:1 2:4 3:5 6:7\")",
-        into(w.box_pairs)},
+       several(is_box_pair, {scope::job,
+                             {"--box-pairs"},
+                             "PAIRS",
+                             "Which devices are connected by one (0:1 2:4 3:5 6:7)",
+                             into(w.box_pairs)}),
        {scope::job,
         {"--min-bandwidth"},
         "MB/S",
@@ -69,6 +69,23 @@ option_group node_check_group(node_check_arguments& w) {
         "N",
         "How many links must be up between them (2)",
         into(w.min_channels)}}});
+}
+
+std::vector<std::pair<std::string, std::string>>
+parts_of_no_check(const std::map<std::string, argument_grammar::given>& said,
+                  const node_check_options& o) {
+  std::vector<std::pair<std::string, std::string>> unheard;
+  const auto need = [&](const char* needed, std::initializer_list<const char*> parts) {
+    for (const auto* part : parts)
+      if (said.count(part) != 0)
+        unheard.emplace_back(part, needed);
+  };
+  if (!o.wanted)
+    need("--network-check",
+         {"--exclude-straggler", "--straggler-factor", "--network-check-timeout"});
+  if (o.box_pairs.empty())
+    need("--switchbox-check", {"--box-pairs", "--min-bandwidth", "--min-channels"});
+  return unheard;
 }
 
 result<node_check_options> derive_node_check(const node_check_arguments& w) {

@@ -64,6 +64,13 @@ enum class numa_binding {
   core_complex, ///< cores of the node that share a cache
 };
 
+/// `--membind-policy`: the memory of a worker that is bound to a NUMA node.
+enum class memory_binding {
+  none,
+  preferred, ///< that node's, as long as there is some
+  only,      ///< that node's alone
+};
+
 /// `--start-method`: how a Python that starts workers for `--run-path` would make them. It has no
 /// effect: the launcher starts every worker itself.
 enum class start_method { spawn, fork, forkserver };
@@ -106,6 +113,7 @@ struct launcher_options {
   /// Workers get --local-rank=N as their first argument, as torch.distributed.launch does it.
   bool local_rank_argument = false;
   numa_binding numa = numa_binding::none;
+  memory_binding memory = memory_binding::none;
   /// Bytes in a second that this node gives to others as copies of its snapshots, at most; 0: no
   /// bound.
   std::uint64_t copy_rate = limits::copy_rate;

@@ -163,14 +163,13 @@ TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refu
         "--training_port=5", "--membind-policy=bind", "--ucp_device_type=cpu", "--box-pairs=0:1",
         "--min-bandwidth=1", "--min-channels=2", "--save_at_breakpoint", "--save-at-breakpoint"})
     CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
-  for (const auto* missing :
-       {"--auto_config", "--auto_tunning", "--accelerator=ascend-npu", "--numa-affinity"}) {
+  for (const auto* missing : {"--auto_tunning", "--accelerator=ascend-npu"}) {
     const std::string option = missing;
     CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
   }
   auto machine = eight_cpus();
-  machine.environment["PET_AUTO_CONFIG"] = "1";
-  CHECK(mentions(refused({"t.py"}, machine), "PET_AUTO_CONFIG"));
+  machine.environment["PET_AUTO_TUNNING"] = "1";
+  CHECK(mentions(refused({"t.py"}, machine), "PET_AUTO_TUNNING"));
 }
 
 TEST_CASE("the check before the start") {
@@ -193,6 +192,21 @@ TEST_CASE("the check before the start") {
   CHECK(o.min_channels == 7);
   CHECK(accepted({"--network-check", "--switchbox-check", "t.py"}).check.box_pairs.size() == 4);
   CHECK(accepted({"--network-check", "t.py"}).check.box_pairs.empty());
+  // As the guide has them: words of their own.
+  const auto pairs = accepted({"--network-check", "--switchbox-check", "--box-pairs", "0:1", "2:4",
+                               "--min-channels", "3", "t.py", "3:5"});
+  CHECK(pairs.check.box_pairs ==
+        std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 1}, {2, 4}});
+  CHECK(pairs.command == std::vector<std::string>{"t.py", "3:5"});
+  // What no check hears is told.
+  const auto remarks = [](const std::vector<std::string>& arguments) {
+    return accepted(arguments).remarks;
+  };
+  CHECK(remarks({"--exclude-straggler", "t.py"}) ==
+        std::vector<std::string>{"--exclude-straggler has no effect without --network-check"});
+  CHECK(remarks({"--network-check", "--min-channels=3", "t.py"}) ==
+        std::vector<std::string>{"--min-channels has no effect without --switchbox-check"});
+  CHECK(remarks({"--network-check", "--exclude-straggler", "t.py"}).empty());
   CHECK(mentions(refused({"--comm-perf-test", "t.py"}), "give --network-check"));
   CHECK(mentions(refused({"--switchbox-check", "t.py"}), "give --network-check"));
   for (const auto* wrong :

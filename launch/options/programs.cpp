@@ -173,9 +173,12 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   }
   if (o.command.empty() && wanted == script::needed)
     return refusal{"which script? (see --help)"};
+  if (dlrover.auto_config)
+    if (auto wrong = apply_auto_config(torchrun, check, found, machine); !wrong)
+      return refused(wrong.error());
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
     return refused(wrong.error());
-  if (auto wrong = derive_dlrover(dlrover); !wrong)
+  if (auto wrong = derive_dlrover(o, dlrover, machine); !wrong)
     return refused(wrong.error());
   const auto sizes = derive_policy(policy, {o.nodes_min, o.nodes_max}, machine.environment);
   if (!sizes)
@@ -200,7 +203,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (auto wrong = wrong_journal(o.journal))
     return refused(*wrong);
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
-  if (auto wrong = check_name("--node-name", o.node_name); !wrong)
+  if (auto wrong = check_name("--node-name", o.node_name, limits::node_name_max); !wrong)
     return refused(wrong.error());
   const auto switches = parse_switches(above.value_or(""));
   if (!switches)
@@ -217,6 +220,10 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   o.of_job = job_words_of(found, machine.environment);
   if (o.nodes_said)
     o.of_job.push_back(nodes_word(o.nodes_min, o.nodes_max));
+  if (dlrover.auto_config && check.network_check && !find(o.of_job, check_option))
+    o.of_job.push_back({check_option, {}, true, {}});
+  for (const auto& unheard : parts_of_no_check(found.said, o.check))
+    o.remarks.push_back(fmt::format("{} has no effect without {}", unheard.first, unheard.second));
   for (const auto& [name, given] : found.said)
     if (given.whose == scope::master)
       o.of_master.push_back(name);

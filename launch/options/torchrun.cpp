@@ -352,10 +352,10 @@ nodes_found(const result<scheduler_environment>& around) {
 
 } // namespace
 
-result<void> check_name(const char* option, const std::string& name) {
-  if (name.size() > limits::name_max)
-    return failure(errc::invalid, fmt::format("{}: {} characters; {} are possible", option,
-                                              name.size(), limits::name_max));
+result<void> check_name(const char* option, const std::string& name, std::size_t most) {
+  if (name.size() > most)
+    return failure(errc::invalid,
+                   fmt::format("{}: {} characters; {} are possible", option, name.size(), most));
   return {};
 }
 

@@ -34,10 +34,12 @@ result<worker_contract> contract_on(const launcher_options& o, const machine_fac
   auto contract = contract_of(o, machine.environment, host_name(), {});
   if (o.numa == numa_binding::none)
     return contract;
-  auto cpus = cpus_near_gpus(o.numa, read_numa_topology("/", machine), o.processes_per_node);
+  const auto topology = read_numa_topology("/", machine);
+  auto cpus = cpus_near_gpus(o.numa, topology, o.processes_per_node);
   if (!cpus)
     return tl::make_unexpected(cpus.error());
   contract.cpus = std::move(*cpus);
+  contract.memory = memory_near_gpus(o.memory, topology, o.processes_per_node);
   return contract;
 }
 

@@ -137,4 +137,15 @@ result<std::vector<std::string>> cpus_near_gpus(numa_binding how, const numa_top
   return lists;
 }
 
+std::vector<std::string> memory_near_gpus(memory_binding how, const numa_topology& t,
+                                          std::uint32_t processes) {
+  std::vector<std::string> words;
+  if (how == memory_binding::none)
+    return words;
+  const auto* option = how == memory_binding::only ? "--membind" : "--preferred";
+  for (std::size_t gpu = 0; gpu < processes && gpu < t.gpus.size(); ++gpu)
+    words.push_back(fmt::format("{}={}", option, t.gpus[gpu]));
+  return words;
+}
+
 } // namespace troupe::launch

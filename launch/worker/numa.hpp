@@ -35,6 +35,10 @@ numa_topology read_numa_topology(const std::string& root, const machine_facts& m
 result<std::vector<std::string>> cpus_near_gpus(numa_binding how, const numa_topology& t,
                                                 std::uint32_t processes);
 
+/// The words by which numactl binds the memory of each local rank, near its GPU; none: "".
+std::vector<std::string> memory_near_gpus(memory_binding how, const numa_topology& t,
+                                          std::uint32_t processes);
+
 /// "0-3,8" ↔ {0, 1, 2, 3, 8}, as /sys writes it.
 cpu_set parse_cpu_list(const std::string& text);
 std::string cpu_list(const cpu_set& cpus);

@@ -52,6 +52,10 @@ TEST_CASE("a worker is bound to its GPU's node, socket, share of cores, or cache
         lists{"0-1,32-33", "2-3,34-35", "12-15,44-47"});
   CHECK(*cpus_near_gpus(numa_binding::core_complex, t, 2) == lists{"0-1,32-33", "2-3,34-35"});
   CHECK(cpus_near_gpus(numa_binding::none, t, 9)->empty());
+  CHECK(memory_near_gpus(memory_binding::preferred, t, 3) ==
+        lists{"--preferred=0", "--preferred=0", "--preferred=3"});
+  CHECK(memory_near_gpus(memory_binding::only, t, 1) == lists{"--membind=0"});
+  CHECK(memory_near_gpus(memory_binding::none, t, 3).empty());
 }
 
 TEST_CASE(

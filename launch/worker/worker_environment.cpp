@@ -64,6 +64,8 @@ std::vector<std::string> command_line(const worker_contract& c, const actors::as
   for (const auto& word : command)
     // torchrun takes the name of a program as it is.
     argv.push_back(argv.empty() ? word : substituted(word, values));
+  if (a.local < c.memory.size())
+    argv.insert(argv.begin(), c.memory[a.local]);
   if (a.local < c.cpus.size())
     argv.insert(argv.begin(), {"numactl", "--physcpubind=" + c.cpus[a.local]});
   return argv;

@@ -34,6 +34,8 @@ struct worker_contract {
   std::string ucp_device;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
   std::vector<std::string> cpus;
+  /// `--membind-policy`: numactl's word for the memory of each of these; empty: any memory.
+  std::vector<std::string> memory;
   /// Of each local rank's memory for snapshots of its state; may be fewer.
   std::vector<std::vector<int>> checkpoint_memory;
   /// The same for pieces of other nodes' snapshots, and the port at which those are given to this

@@ -15,6 +15,10 @@ inline constexpr std::uint32_t nodes_max = 16'384;
 inline constexpr std::uint32_t local_world_max = 1'024;
 inline constexpr std::uint32_t restarts_max = 1'000'000;
 inline constexpr std::size_t name_max = 255;
+/// A node's name is a part of the paths of actors, which are names of senders:
+/// "master/job/generation 16385 of term 3/NODE". The rest of such a path has room beside it.
+inline constexpr std::size_t node_name_max = 200;
+static_assert(node_name_max + 55 <= name_max);
 
 // The link.
 inline constexpr std::size_t send_queue_max = 64u << 20;

@@ -45,7 +45,7 @@ def refused(launcher: Launcher, *arguments: str) -> tuple[int, str]:
         (["--start-method=thread", "script.py"], "start-method"),
         (["--n=1", "script.py"], "--nnodes, --no-python"),
         (["--role"], "role"),
-        (["--auto_config", "script.py"], "auto_config"),
+        (["--auto_tunning", "script.py"], "auto_tunning"),
         ([], "script"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
