@@ -10,6 +10,7 @@
 #include "launch/wiring/metrics_service.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/run_directory.hpp"
+#include "launch/wiring/standing_address.hpp"
 #include "launch/wiring/topology_file.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
 #include "runtime/sup/engine.hpp"
@@ -32,6 +33,23 @@ using namespace troupe::launch;
 namespace {
 
 constexpr auto program = "actor-master";
+
+/// Of links that begin from now on. The I/O thread asks.
+class changing_timing {
+ public:
+  void set(const link::options& to) {
+    const std::lock_guard lock(mutex_);
+    now_ = to;
+  }
+  link::options get() const {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  link::options now_;
+};
 
 /// One master after the other, until the job is over: what the first node says of it is taken by
 /// ending the tree that was begun without, before any node was let in, and beginning one with it.
@@ -109,6 +127,7 @@ class life {
     if (taken_) {
       m.options.taken = taken_->words;
       m.options.taken_from = taken_->node;
+      m.options.just_taken = begins_anew_;
     }
     m.options.acceptable = [this](const messages::job_words& words) { return acceptable(words); };
     // As many as its ElasticJob says, which may change, whatever a launcher was told in its pod; or
@@ -132,9 +151,9 @@ class life {
     if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
       return refused(raised.error());
     const auto witness = master_witness::open(o, log_->sink());
-    auto transport = open_transport(io_, o.common, log_->sink(), link_timing_of(o));
-    if (!transport)
-      return refused(transport.error());
+    timing_->set(link_timing_of(o));
+    if (auto opened = open_address(o); !opened)
+      return refused(opened.error());
     auto m = master_options_of(settings_of(o));
     if (!m)
       return refused(m.error());
@@ -144,7 +163,7 @@ class life {
         cluster_of(o.cluster, machine_, o.rdzv_id, {o.nodes_min, o.nodes_max}, log_->sink());
     if (!cluster)
       return refused(cluster.error());
-    actors::master_world world{*transport, journal.store,
+    actors::master_world world{transport_, journal.store,
                                topology_file::of(o.policy.topology, log_->sink()), *cluster};
     learn_from_nodes(o, m->membership);
     if (witness)
@@ -171,10 +190,23 @@ class life {
     auto said = (*master)->options_taken();
     if (!said || is_taken_)
       return verdict;
+    begins_anew_ = true;
     taken_ = options_on_record{{}, std::move(*said)};
     if (auto recorded = options_in(*journal.store); recorded && *recorded)
       taken_ = **recorded;
     return begins_anew{};
+  }
+
+  /// One for all masters of this process.
+  result<void> open_address(const master_program_options& o) {
+    if (transport_)
+      return {};
+    auto opened = open_transport(io_, o.common, log_->sink(), link_timing_of(o), {},
+                                 [timing = timing_] { return timing->get(); });
+    if (!opened)
+      return tl::make_unexpected(opened.error());
+    transport_ = std::make_shared<standing_address>(std::move(*opened));
+    return {};
   }
 
   void tell_listening(const master_program_options& o, const ports::endpoint& where) {
@@ -228,11 +260,14 @@ class life {
   bool listens_ = false;
   /// What a node says of the job; nothing yet, or no node says anything.
   std::optional<options_on_record> taken_;
+  bool begins_anew_ = false; ///< with these
   std::mutex mutex_;
   master_run* master_ = nullptr; ///< the one that is there
   int signal_ = 0;               ///< of the user's, or the pod's end
   std::atomic<bool> is_taken_{false};
   os::io_thread io_;
+  const std::shared_ptr<changing_timing> timing_ = std::make_shared<changing_timing>();
+  std::shared_ptr<ports::transport> transport_; ///< once it is needed
   sup::engine engine_{master_run::threads};
 };
 

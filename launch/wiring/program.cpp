@@ -120,12 +120,14 @@ std::string own_address_said(const launcher_options& o) {
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
                                                          const link::options& timing,
-                                                         const std::string& dial_from) {
+                                                         const std::string& dial_from,
+                                                         std::function<link::options()> changing) {
   auto proven_by = proof_of(o);
   if (!proven_by)
     return tl::make_unexpected(proven_by.error());
   os::transport_options options;
   options.link = timing;
+  options.timing = std::move(changing);
   options.dial_from = dial_from;
   options.proven_by = std::move(*proven_by);
   options.log = sink;

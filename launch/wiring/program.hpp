@@ -65,11 +65,12 @@ std::string today();
 /// --local-addr, which may be in brackets; empty if it was not given.
 std::string own_address_said(const launcher_options& o);
 
-/// `dial_from`: this machine's address to dial from; empty means any.
-result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
-                                                         const log::sink& sink,
-                                                         const link::options& timing,
-                                                         const std::string& dial_from = {});
+/// `dial_from`: this machine's address to dial from; empty means any. `changing`: the timing of
+/// each new link, where it is not always the same.
+result<std::shared_ptr<ports::transport>>
+open_transport(os::io_thread& io, const common_options& o, const log::sink& sink,
+               const link::options& timing, const std::string& dial_from = {},
+               std::function<link::options()> changing = {});
 
 /// Calls `on_signal` from the I/O thread for each of these signals, until dropped.
 class signal_watch {

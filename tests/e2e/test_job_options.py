@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,12 +99,25 @@ def test_what_the_master_was_told_itself_counts_and_the_node_hears_it(untold: ty
 def test_an_option_that_one_node_alone_was_told_is_refused_by_its_name(untold: type) -> None:
     job = untold(2)
     job.joins("a")
-    job.until(lambda: job.events("node_present") or "node a" in job.err(), "the first node")
+    job.until(lambda: "linked to the master" in job.err("a"), "the first node")
     job.joins("b", "--network-check")
     assert job.nodes.pop("b").wait(WITHIN) != 0
     assert "it was told --network-check, and node a, the job's first, was not: give all nodes the same" in job.err("b")
     job.joins("b")
     job.until(lambda: job.events("training_started"), "training")
+    job.finish()
+
+
+def test_a_word_that_all_nodes_correct_is_taken_by_the_same_master(untold: type) -> None:
+    job = untold(2)
+    job.joins("a", "--hang-timeout=99")
+    job.until(lambda: "linked to the master" in job.err("a"), "the first node")
+    job.nodes["a"].send_signal(signal.SIGINT)
+    job.nodes.pop("a").wait(WITHIN)
+    for node in ("a", "b"):
+        job.joins(node, "--hang-timeout=98")
+    job.until(lambda: job.events("training_started"), "training")
+    assert [e["text"].count("--hang-timeout 9") for e in job.events("job_options_taken")] == [1, 1]
     job.finish()
 
 

@@ -115,6 +115,7 @@ void cluster::tell_sizes(actors::master_options& o, const sim_disk& disk) const 
       auto taken = record.as<messages::JobOptionsTaken>().read();
       known.taken = messages::read_job_words(taken->getOptions());
       known.taken_from = taken->getNode().cStr();
+      known.just_taken = true;
     }
   if (!known.taken)
     o.rendezvous.nodes_min = o.rendezvous.nodes_max = 1;

@@ -22,7 +22,15 @@ std::string job_options::first_node() const {
                                    : fmt::format("node {}, the job's first,", known_.taken_from);
 }
 
-job_options::opinion job_options::judge(const job_words& said) const {
+job_options::opinion job_options::judge(const job_words& said, bool is_alone) const {
+  auto found = compared(said, known_.taken);
+  const bool may_take = is_alone && known_.acceptable;
+  return may_take && std::holds_alternative<contradicts>(found) ? compared(said, std::nullopt)
+                                                                : found;
+}
+
+job_options::opinion job_options::compared(const job_words& said,
+                                           const std::optional<job_words>& taken) const {
   if (!within_bounds(said))
     return contradicts{fmt::format("it says more of the job than {} options of {} bytes in all, "
                                    "files included",
@@ -39,11 +47,11 @@ job_options::opinion job_options::judge(const job_words& said) const {
       ok.without_effect.push_back({word, *own});
       continue;
     }
-    if (!known_.taken) {
+    if (!taken) {
       further.push_back(word);
       continue;
     }
-    const auto* first = find(*known_.taken, word.name);
+    const auto* first = find(*taken, word.name);
     if (!first)
       return contradicts{fmt::format("it was told {}, and {} was not: give all nodes the same",
                                      word.in_words(), first_node())};
@@ -66,7 +74,7 @@ void job_options::settle(const std::string& node) {
 }
 
 void job_options::take(const std::string& node, job_words words) {
-  invariant(!known_.taken, "the job's options are taken from one node");
+  invariant(!is_taking_, "the job's options are taken from one node");
   known_.taken = std::move(words);
   known_.taken_from = node;
   is_taking_ = true;

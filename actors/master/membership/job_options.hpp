@@ -18,6 +18,8 @@ struct job_options_known {
   /// Taken from a node by an earlier life of this master, or an earlier master of the run.
   std::optional<messages::job_words> taken;
   std::string taken_from; ///< that node
+  /// A moment ago, by an earlier life of this master: the node is about to be back.
+  bool just_taken = false;
   /// Whether a job may run with these beside `own`. Null: nothing is taken, since a launcher's
   /// master was told what its own node was.
   std::function<result<void>(const messages::job_words&)> acceptable;
@@ -29,7 +31,9 @@ struct job_options_known {
 /// A stand-alone master takes what the first node says and it was not told itself; that was written
 /// in the command of every pod, and nowhere else. What it was told itself counts, and the node
 /// hears that. All other differences are mistakes of the user's, and no rule would guess right
-/// which of two nodes is meant: the later one is refused, with the option's name.
+/// which of two nodes is meant: the later one is refused, with the option's name. What was taken
+/// binds as long as a node of the job is known: a user who has ended all of them to correct a word
+/// need not end the master too.
 class job_options {
  public:
   explicit job_options(job_options_known known);
@@ -52,7 +56,8 @@ class job_options {
   };
   using opinion = std::variant<fits, contradicts, is_first>;
 
-  opinion judge(const messages::job_words& said) const;
+  /// `is_alone`: no node of the job is here, or may come back.
+  opinion judge(const messages::job_words& said, bool is_alone) const;
 
   /// A node that says no more than the master knows was let in: the first of all. From now on
   /// nothing more is taken.
@@ -62,6 +67,8 @@ class job_options {
   bool is_taking() const { return is_taking_; }
 
  private:
+  opinion compared(const messages::job_words& said,
+                   const std::optional<messages::job_words>& taken) const;
   std::string first_node() const;
 
   job_options_known known_;

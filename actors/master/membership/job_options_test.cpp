@@ -32,7 +32,7 @@ std::string text(const job_options::opinion& o) {
 
 /// A master that stands alone.
 job_options alone(const job_words& own = {}) {
-  return job_options({own, std::nullopt, {}, [](const job_words& words) -> result<void> {
+  return job_options({own, std::nullopt, {}, false, [](const job_words& words) -> result<void> {
                         if (find(words, "--wrong"))
                           return failure(errc::invalid, "--wrong: it is");
                         return {};
@@ -44,67 +44,82 @@ job_options alone(const job_words& own = {}) {
 TEST_SUITE("job_options") {
   TEST_CASE("the first node's words are taken, once, and all others must say no other ones") {
     auto o = alone();
-    CHECK(text(o.judge({check, factor("3")})) == "first: --network-check, --straggler-factor 3");
+    CHECK(text(o.judge({check, factor("3")}, false)) ==
+          "first: --network-check, --straggler-factor 3");
     o.take("a", {check, factor("3")});
     CHECK(o.is_taking());
-    CHECK(text(o.judge({check, factor("3")})) == "fits");
-    CHECK(text(o.judge({})) == "fits");
-    CHECK(text(o.judge({factor("4")})) ==
+    CHECK(text(o.judge({check, factor("3")}, false)) == "fits");
+    CHECK(text(o.judge({}, false)) == "fits");
+    CHECK(text(o.judge({factor("4")}, false)) ==
           "it was told --straggler-factor 4, and node a, the job's first, --straggler-factor 3: "
           "give all nodes the same");
-    CHECK(text(o.judge({{"--hang-timeout", "9", false, {}}})) ==
+    CHECK(text(o.judge({{"--hang-timeout", "9", false, {}}}, false)) ==
           "it was told --hang-timeout 9, and node a, the job's first, was not: give all nodes the "
           "same");
   }
 
   TEST_CASE("a first node that says nothing is the first all the same") {
     auto o = alone();
-    CHECK(text(o.judge({})) == "fits");
+    CHECK(text(o.judge({}, false)) == "fits");
     o.settle("a");
-    CHECK(text(o.judge({check})) == "it was told --network-check, and node a, the job's first, was "
-                                    "not: give all nodes the same");
-    CHECK(text(o.judge({})) == "fits");
+    CHECK(text(o.judge({check}, false)) ==
+          "it was told --network-check, and node a, the job's first, was "
+          "not: give all nodes the same");
+    CHECK(text(o.judge({}, false)) == "fits");
   }
 
   TEST_CASE("what the master was told itself counts, and the node is told") {
     auto o = alone({factor("2")});
     const std::string overruled = "; not --straggler-factor 3 but --straggler-factor 2";
-    CHECK(text(o.judge({factor("2")})) == "fits");
-    CHECK(text(o.judge({factor("3")})) == "fits" + overruled);
-    CHECK(text(o.judge({factor("3"), check})) == "first: --network-check");
+    CHECK(text(o.judge({factor("2")}, false)) == "fits");
+    CHECK(text(o.judge({factor("3")}, false)) == "fits" + overruled);
+    CHECK(text(o.judge({factor("3"), check}, false)) == "first: --network-check");
     o.take("a", {check});
-    CHECK(text(o.judge({factor("3"), check})) == "fits" + overruled);
+    CHECK(text(o.judge({factor("3"), check}, false)) == "fits" + overruled);
   }
 
   TEST_CASE("a launcher's master has its node's words, and takes none") {
-    const job_options o({{factor("3")}, std::nullopt, {}, nullptr});
-    CHECK(text(o.judge({factor("3")})) == "fits");
-    CHECK(text(o.judge({})) == "fits");
-    CHECK(text(o.judge({factor("4")})) ==
+    const job_options o({{factor("3")}, std::nullopt, {}, false, nullptr});
+    CHECK(text(o.judge({factor("3")}, false)) == "fits");
+    CHECK(text(o.judge({}, false)) == "fits");
+    CHECK(text(o.judge({factor("4")}, false)) ==
           "it was told --straggler-factor 4, and the node that runs the job's master "
           "--straggler-factor 3: give all nodes the same");
-    CHECK(text(o.judge({check})) == "it was told --network-check, and the node that runs the job's "
-                                    "master was not: give all nodes the same");
+    CHECK(text(o.judge({check}, false)) ==
+          "it was told --network-check, and the node that runs the job's "
+          "master was not: give all nodes the same");
+  }
+
+  TEST_CASE("without any node the next one's words are taken instead") {
+    auto o = alone({{"--own", "1", false, {}}});
+    o.take("a", {check, factor("3")});
+    CHECK(text(o.judge({factor("4")}, true)) == "first: --straggler-factor 4");
+    CHECK(text(o.judge({factor("3")}, true)) == "fits");
+    CHECK(text(o.judge({factor("4"), {"--own", "2", false, {}}}, true)) ==
+          "first: --straggler-factor 4");
+    // A launcher's master has the words of a node that is always there.
+    const job_options of_launcher({{factor("3")}, std::nullopt, {}, false, nullptr});
+    CHECK(text(of_launcher.judge({factor("4")}, true)) != "first: --straggler-factor 4");
   }
 
   TEST_CASE("words that no job can have are not taken") {
     const auto o = alone();
-    CHECK(text(o.judge({{"--wrong", "", true, {}}})) == "--wrong: it is");
+    CHECK(text(o.judge({{"--wrong", "", true, {}}}, false)) == "--wrong: it is");
   }
 
   TEST_CASE("files are compared by what is in them, where that is known") {
     auto o = alone();
     o.take("a", {config("/a/e.json", "{}")});
-    CHECK(text(o.judge({config("/b/e.json", "{}")})) == "fits");
-    CHECK(text(o.judge({config("/a/e.json", "")})) == "fits");
-    CHECK(text(o.judge({config("/a/e.json", "{ }")})) != "fits");
-    CHECK(text(o.judge({config("/b/e.json", "")})) != "fits");
+    CHECK(text(o.judge({config("/b/e.json", "{}")}, false)) == "fits");
+    CHECK(text(o.judge({config("/a/e.json", "")}, false)) == "fits");
+    CHECK(text(o.judge({config("/a/e.json", "{ }")}, false)) != "fits");
+    CHECK(text(o.judge({config("/b/e.json", "")}, false)) != "fits");
   }
 
   TEST_CASE("a hello that says too much is refused") {
     const auto o = alone();
-    CHECK(text(o.judge({config("/e", std::string(129u << 10, 'x'))}))
+    CHECK(text(o.judge({config("/e", std::string(129u << 10, 'x'))}, false))
               .find("says more of the job than 64 options of 131072 bytes") != std::string::npos);
-    CHECK(text(o.judge(job_words(65, check))).find("64 options") != std::string::npos);
+    CHECK(text(o.judge(job_words(65, check), false)).find("64 options") != std::string::npos);
   }
 }

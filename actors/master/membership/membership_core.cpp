@@ -15,6 +15,8 @@ using namespace messages;
 membership_core::membership_core(membership_options options, messages::author author, instant began)
     : options_(std::move(options)), author_(std::move(author)), all_known_at_(began),
       command_(options_.command), job_options_(options_.options) {
+  if (options_.options.just_taken)
+    options_kept_until_ = began + options_.return_to_sleeper_within;
   // The first master of a job knows all that there is. A later one may have nodes that still dial
   // for it, and must be there for them even if all that it knows have left.
   if (options_.has_predecessor && options_.nodes_max != 1)
@@ -52,7 +54,7 @@ membership_core::effects membership_core::hello(instant now, session_id session,
     refuse_session(out, session, node, *why);
     return out;
   }
-  if (options_decide(out, session, *hello))
+  if (options_decide(out, now, session, *hello))
     return out;
   // A node that has followed a master, or still runs a generation, was part of this job; its
   // launcher waits for the verdict.

@@ -213,7 +213,8 @@ class membership_core {
                                                    messages::Hello::Reader& hello) const;
   /// Whether this node goes no further: it contradicts the job's options, or is the first to say
   /// them.
-  bool options_decide(effects& out, session_id session, messages::Hello::Reader& hello);
+  bool options_decide(effects& out, instant now, session_id session,
+                      messages::Hello::Reader& hello);
   /// Of a node that is let in: what it was told otherwise than the master, a line each.
   std::vector<std::string> options_overruled(effects& out, messages::Hello::Reader& hello);
   /// What a node that was let in says about itself and its job.
@@ -235,6 +236,8 @@ class membership_core {
   instant all_known_at_;
   job_command command_;
   job_options job_options_;
+  /// Until then, or until a node is here, the one whose options were taken may be dialling.
+  std::optional<instant> options_kept_until_;
   /// From here on a node that goes is no loss, and one that comes hears the verdict.
   bool job_over_ = false;
   /// No node that was here may take longer to end its workers.

@@ -27,8 +27,8 @@ membership_core::validation_error(instant now, Hello::Reader& hello) const {
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
                                hello.getJob().cStr())};
   // A name is in each message about the node, and in each record: a bound for all of them is here.
-  if (node.empty() || node.size() > limits::name_max)
-    return refusal{"a node's name has 1 to 255 bytes"};
+  if (node.empty() || node.size() > limits::node_name_max)
+    return refusal{fmt::format("a node's name has 1 to {} bytes", limits::node_name_max)};
   // The address and the role of each node are in every Prepare: long ones of many nodes would make
   // a message that no node takes.
   if (hello.getAddress().size() > limits::name_max)
@@ -104,9 +104,12 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
     evict_other_commands(out, now, command);
 }
 
-bool membership_core::options_decide(effects& out, session_id session, Hello::Reader& hello) {
+bool membership_core::options_decide(effects& out, instant now, session_id session,
+                                     Hello::Reader& hello) {
   const node_name node = hello.getNode().cStr();
-  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()));
+  const bool is_alone = members_.empty() && leaving_.empty() &&
+                        now >= std::max(all_known_at_, options_kept_until_.value_or(all_known_at_));
+  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()), is_alone);
   if (const auto* no = std::get_if<job_options::contradicts>(&opinion)) {
     refuse_session(out, session, node, refusal{no->why});
     return true;
@@ -131,7 +134,8 @@ bool membership_core::options_decide(effects& out, session_id session, Hello::Re
 std::vector<std::string> membership_core::options_overruled(effects& out, Hello::Reader& hello) {
   const node_name node = hello.getNode().cStr();
   job_options_.settle(node);
-  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()));
+  options_kept_until_.reset();
+  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()), false);
   const auto* fits = std::get_if<job_options::fits>(&opinion);
   if (!fits)
     return {};

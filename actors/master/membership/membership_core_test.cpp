@@ -147,9 +147,9 @@ TEST_SUITE("membership_core") {
 
   TEST_CASE("names and slots outside the limits are refused") {
     story s;
-    CHECK(s.comes("", 1, 1) == "refuse 1: a node's name has 1 to 255 bytes");
-    CHECK(s.comes(std::string(256, 'x'), 1, 1) == "refuse 1: a node's name has 1 to 255 bytes");
-    const auto longest = hello(std::string(255, 'x'), 1, [](auto b) { b.setAddress("10.0.0.1"); });
+    CHECK(s.comes("", 1, 1) == "refuse 1: a node's name has 1 to 200 bytes");
+    CHECK(s.comes(std::string(201, 'x'), 1, 1) == "refuse 1: a node's name has 1 to 200 bytes");
+    const auto longest = hello(std::string(200, 'x'), 1, [](auto b) { b.setAddress("10.0.0.1"); });
     CHECK(text(s.core.hello(s.now, session_id{1}, longest)).find("welcome 1") != std::string::npos);
     const auto with_address = [&](std::size_t bytes) {
       const std::string address(bytes, '1');

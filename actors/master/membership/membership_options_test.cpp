@@ -18,7 +18,7 @@ const messages::job_word timeout{"--hang-timeout", "9", false, {}};
 struct story {
   explicit story(job_words own = {}, std::optional<job_words> taken = {}) {
     membership_options o{"job", 3s, 6s, 11s, 60s, 1s};
-    o.options = {std::move(own), std::move(taken), "a",
+    o.options = {std::move(own), std::move(taken), "a", false,
                  [](const job_words&) -> result<void> { return {}; }};
     core.emplace(std::move(o), messages::author("master/membership"), dawn);
   }
@@ -78,5 +78,47 @@ TEST_SUITE("membership_core and the job's options") {
     story s;
     CHECK(s.comes("a", 1, {}) == lines("announce NodePresent a idle g0", "welcome 1"));
     CHECK(s.comes("b", 2, {check}).find("refuse 2: it was told --network-check, and node a") == 0);
+  }
+
+  TEST_CASE("bind as long as a node of the job is known, and then the next one says them") {
+    story s({}, job_words{check});
+    CHECK(s.comes("b", 1, {check}) == lines("announce NodePresent b idle g0", "welcome 1"));
+    (void)s.core->closed(dawn, session_id{1}, {ports::link_end::closed, "reset by peer"});
+    // It may come back.
+    CHECK(s.comes("c", 2, {timeout}).find("refuse 2: it was told --hang-timeout 9") == 0);
+    (void)s.core->hello(dawn, session_id{3}, story::says("b", {check}));
+    (void)s.core->departed(dawn, session_id{3}, "its user has ended it");
+    CHECK(s.comes("c", 4, {timeout}) == lines("take options of c: --hang-timeout 9"));
+  }
+
+  TEST_CASE("are kept for the node that has said them, which dials anew") {
+    for (const bool is_back : {false, true}) {
+      membership_options o{"job", 3s, 6s, 11s, 60s, 1s};
+      o.options = {
+          {}, job_words{check}, "a", true, [](const job_words&) -> result<void> { return {}; }};
+      membership_core core(o, messages::author("master/membership"), dawn);
+      if (is_back) {
+        (void)core.hello(dawn, session_id{1}, story::says("a", {check}));
+        (void)core.departed(dawn, session_id{1}, "its user has ended it");
+      }
+      CHECK(text(core.hello(dawn + 1s, session_id{2}, story::says("c", {timeout}))) ==
+            (is_back ? lines("take options of c: --hang-timeout 9")
+                     : lines("refuse 2: it was told --hang-timeout 9, and node a, the job's first, "
+                             "was not: give all nodes the same")));
+      CHECK(text(core.hello(dawn + 7s, session_id{3}, story::says("d", {timeout}))) ==
+            (is_back ? "" : lines("take options of d: --hang-timeout 9")));
+    }
+  }
+
+  TEST_CASE("are kept for the nodes of an earlier master, which may be dialling for this one") {
+    membership_options o{"job", 3s, 6s, 11s, 60s, 1s};
+    o.has_predecessor = true;
+    o.options = {
+        {}, job_words{check}, "a", false, [](const job_words&) -> result<void> { return {}; }};
+    membership_core core(o, messages::author("master/membership"), dawn);
+    CHECK(text(core.hello(dawn + 5s, session_id{1}, story::says("c", {timeout})))
+              .find("refuse 1: it was told --hang-timeout 9") == 0);
+    CHECK(text(core.hello(dawn + 7s, session_id{2}, story::says("c", {timeout}))) ==
+          lines("take options of c: --hang-timeout 9"));
   }
 }

@@ -174,7 +174,7 @@ void accept_loop::perform(const link::admission_core::effects& todo) {
 void accept_loop::begin(id which) {
   auto& it = unproven_.at(which);
   auto shell = std::make_shared<link_shell>(
-      link::link_core::accepting(options_.link, now()), link::role::acceptor,
+      link::link_core::accepting(options_.timing_now(), now()), link::role::acceptor,
       stream(std::move(*it.socket), server_side_->context()), it.peer, heard_);
   it.socket.reset();
   it.shell = shell;

@@ -58,7 +58,7 @@ void asio_transport::dial(const ports::endpoint& where, messages::msg<messages::
                           dialled done) {
   // An address in numbers may become this machine's after the start.
   auto own = numeric(options_.dial_from) ? own_addresses(options_.dial_from) : own_;
-  start_dialling(io_.context(), options_.link, authenticator_, std::move(own), where,
+  start_dialling(io_.context(), options_.timing_now(), authenticator_, std::move(own), where,
                  std::move(hello), std::move(done));
 }
 

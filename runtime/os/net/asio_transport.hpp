@@ -8,6 +8,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct transport_options {
   /// With no_proof and local_token only loopback addresses may be used.
   proof proven_by = no_proof{};
   link::options link;
+  /// Asked for each new link, by the I/O thread, where it changes; empty: `link`.
+  std::function<link::options()> timing;
+  link::options timing_now() const { return timing ? timing() : link; }
   /// The address or name of this machine from which to dial. It has no effect if it is not this
   /// machine's, or leads nowhere near the dialled peer. Empty: the kernel chooses.
   std::string dial_from;
