@@ -162,6 +162,25 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "a save that begins a step while its claims are removed keeps its marker and its claims") {
+  two_ranks j;
+  j.keep = {1, 0};
+  auto catalog = j.opened();
+  REQUIRE(catalog.begin(10, ".", j.next()));
+  REQUIRE(catalog.claim(10, "a.pt"));
+  REQUIRE(j.complete(catalog, 20));
+  auto newer = j.opened();
+  const save_id again{generation{9}, 1};
+  j.before("remove", ".troupe/in_place/10/a.pt", [&] {
+    REQUIRE(newer.begin(10, ".", again));
+    REQUIRE(newer.claim(10, "b.pt"));
+  });
+  CHECK(catalog.retain(j.keep, {j.last, j.last}).removed.empty());
+  CHECK(j.opened().find(10)->begun_by == again);
+  CHECK(has(j, ".troupe/in_place/10/b.pt"));
+}
+
+TEST_CASE(
     "a shard in the place whose claim and marker go after it was put is written all the same") {
   two_ranks j;
   place_node here(j.place);

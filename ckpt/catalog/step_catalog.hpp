@@ -209,7 +209,8 @@ class step_catalog {
   result<std::vector<std::string>> claimed_by(const found_step& found);
   result<std::vector<std::string>> remove_claims(const found_step& of,
                                                  const std::vector<std::string>& files);
-  /// `late`: something of the step is there that was not removed.
+  result<bool> claim_late(const found_step& of, const std::vector<std::string>& files);
+  /// `late`: a claim of the step is there that was not removed.
   result<void> end_removal(std::uint64_t step, std::vector<std::string> files, bool late);
 
   ports::storage* storage_;

@@ -118,7 +118,8 @@ result<void> step_catalog::remove(std::uint64_t step) {
   going.state = step_state::incomplete;
   going.says = {};
   going.why = "it is being removed";
-  auto files = claimed_by(going);
+  const auto gone = going;
+  auto files = claimed_by(gone);
   if (!files)
     return tl::make_unexpected(std::move(files.error()));
   // Also those of which nothing is there: the process that removed them may have ended before that
@@ -126,19 +127,30 @@ result<void> step_catalog::remove(std::uint64_t step) {
   for (const auto& file : *files)
     if (auto removed = storage_->remove(file); !removed)
       return removed;
-  auto late = std::vector<std::string>();
-  if (going.directory == in_place) {
-    auto left = remove_claims(going, *files);
+  bool late = false;
+  if (gone.directory == in_place) {
+    const auto left = remove_claims(gone, *files);
     if (!left)
-      return tl::make_unexpected(std::move(left.error()));
-    late = std::move(*left);
+      return tl::make_unexpected(left.error());
+    late = !left->empty();
   }
-  if (late.empty())
-    if (auto removed = storage_->remove(folder); !removed)
-      return removed;
+  if (late) {
+    // The marker of a save that has begun the step meanwhile is its own.
+    if (auto looked = look_again(step); !looked)
+      return looked;
+    const auto* now = find(step);
+    if (now != nullptr && now->begun_by != gone.begun_by) {
+      const auto claimed = claim_late(gone, *files);
+      return claimed ? result<void>() : tl::make_unexpected(claimed.error());
+    }
+    steps_[step] = gone;
+  } else if (auto removed = storage_->remove(folder); !removed) {
+    return removed;
+  }
+  // Without it a process that is late puts nothing any more.
   if (auto removed = storage_->remove(marker_of(step)); !removed)
     return removed;
-  return end_removal(step, *files, !late.empty());
+  return end_removal(step, *files, late);
 }
 
 /// Those of `files`, and no others: a process that was late has made its claim since, for a file
@@ -173,9 +185,21 @@ result<std::vector<std::string>> step_catalog::claimed_by(const found_step& foun
 result<void> step_catalog::end_removal(std::uint64_t step, std::vector<std::string> files,
                                        bool late) {
   const auto gone = steps_.at(step);
-  const bool with_folder = gone.directory != in_place;
-  if (with_folder)
+  if (gone.directory != in_place)
     files = {gone.directory};
+  const auto there = claim_late(gone, files);
+  if (!there)
+    return tl::make_unexpected(there.error());
+  if (!late && !*there) {
+    steps_.erase(step);
+    return {};
+  }
+  return storage_->replace(marker_of(step), to_text({gone.directory, gone.begun_by}));
+}
+
+/// Whether any of `files` is there again; in the place each of these gets its claim back.
+result<bool> step_catalog::claim_late(const found_step& of, const std::vector<std::string>& files) {
+  bool late = false;
   for (const auto& file : files) {
     const auto there = storage_->list(file);
     if (!there)
@@ -183,15 +207,11 @@ result<void> step_catalog::end_removal(std::uint64_t step, std::vector<std::stri
     if (there->empty())
       continue;
     late = true;
-    if (!with_folder)
-      if (auto claimed = storage_->replace(claim_of(step, file), ""); !claimed)
-        return claimed;
+    if (of.directory == in_place)
+      if (auto claimed = storage_->replace(claim_of(of.step, file), ""); !claimed)
+        return tl::make_unexpected(claimed.error());
   }
-  if (!late) {
-    steps_.erase(step);
-    return {};
-  }
-  return storage_->replace(marker_of(step), to_text({gone.directory, gone.begun_by}));
+  return late;
 }
 
 } // namespace troupe::ckpt
