@@ -10,11 +10,15 @@
 namespace troupe::messages {
 
 std::string job_word::in_words() const {
-  return flag ? name : fmt::format("{} {}", name, value);
+  if (flag)
+    return name;
+  // "--rdzv-conf join_timeout" is one of several settings of an option.
+  return name.find(' ') == std::string::npos ? fmt::format("{} {}", name, value)
+                                             : fmt::format("{}={}", name, value);
 }
 
 bool agree(const job_word& a, const job_word& b) {
-  if (!a.content.empty() && !b.content.empty())
+  if (!a.content.empty() && !b.content.empty() && a.name != topology_option)
     return a.content == b.content;
   return a.value == b.value;
 }
@@ -46,7 +50,7 @@ job_words read_job_words(capnp::List<JobOption>::Reader list) {
   for (const auto& each : list) {
     const auto content = each.getContent().asChars();
     words.push_back({each.getName().cStr(), each.getValue().cStr(), each.getFlag(),
-                     std::string(content.begin(), content.end())});
+                     each.getNodesAct(), std::string(content.begin(), content.end())});
   }
   return words;
 }
@@ -56,6 +60,7 @@ void write_job_words(capnp::List<JobOption>::Builder list, const job_words& word
     list[i].setName(words[i].name);
     list[i].setValue(words[i].value);
     list[i].setFlag(words[i].flag);
+    list[i].setNodesAct(words[i].nodes_act);
     const auto& content = words[i].content;
     list[i].setContent({reinterpret_cast<const kj::byte*>(content.data()), content.size()});
   }

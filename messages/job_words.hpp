@@ -13,6 +13,8 @@ struct job_word {
   std::string name; ///< "--straggler-factor"
   std::string value;
   bool flag = false; ///< it takes no value
+  /// Each node acts on it as well, as it was told itself.
+  bool nodes_act = false;
   /// The file that `value` names; empty: none, or it could not be read where the option was said.
   std::string content;
 
@@ -20,8 +22,11 @@ struct job_word {
   std::string in_words() const;
 };
 
+/// A file that may change while the job runs, and then is not what an earlier node has sent.
+constexpr auto topology_option = "--topology";
+
 /// Whether they ask for the same. Paths may differ between machines, so of two files only the
-/// contents are compared, if both are known.
+/// contents are compared, if both are known and do not change.
 bool agree(const job_word& a, const job_word& b);
 
 using job_words = std::vector<job_word>;

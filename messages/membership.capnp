@@ -116,6 +116,9 @@ struct JobOption {
   flag @3 :Bool;
   # It takes no value.
 
+  nodesAct @4 :Bool;
+  # Not the master alone acts on it, but each node that was told it as well.
+
   content @2 :Data;
   # The file that `value` names, where the node could read it: the master's machine may not have it.
 }
@@ -219,8 +222,8 @@ struct Welcome {
   job @0 :Text;
   beatEveryMs @1 :UInt32;
 
-  overruled @2 :List(Text);
-  # One line each: an option of the job that this node was told, and the master otherwise by its own command line, which counts.
+  options @2 :List(Text);
+  # One line each: an option of the job of which this node was told something else than the master, and what that means.
 }
 
 struct Refused {

@@ -2,6 +2,7 @@
 #include "launch/wiring/default_token.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/job_cluster.hpp"
+#include "launch/wiring/job_files.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -73,6 +74,10 @@ class life {
     if (!taken)
       return report_error(program, taken.error().what, exit_failure);
     taken_ = std::move(*taken);
+    auto own = with_files(own_.of_job);
+    if (!own)
+      return report_error(program, own.error().what, exit_usage);
+    own_words_ = std::move(*own);
     // The cluster that takes the pod has its reasons, and none of them is the end of the job, which
     // its owner ends by taking the nodes' pods.
     const signal_watch signals(io_, parse_signals(signals_by_default)->ending,
@@ -99,14 +104,19 @@ class life {
  private:
   struct begins_anew {};
 
+  static std::string why_not(const parsed<master_program_options>& p) {
+    const auto* wrong = std::get_if<refusal>(&p);
+    return wrong ? wrong->what : "one of them only prints";
+  }
+
   /// With what is known of the job now.
   result<master_program_options> options() const {
     if (!taken_)
       return own_;
     auto parsed = parse_master(arguments_, machine_, taken_->words);
-    if (const auto* wrong = std::get_if<refusal>(&parsed))
+    if (!std::holds_alternative<master_program_options>(parsed))
       return failure(errc::invalid, fmt::format("the job's options, as node {} was told them: {}",
-                                                taken_->node, wrong->what));
+                                                taken_->node, why_not(parsed)));
     auto o = std::get<master_program_options>(std::move(parsed));
     o.common = own_.common; // with the token that was found for it
     return o;
@@ -114,8 +124,8 @@ class life {
 
   result<void> acceptable(const messages::job_words& words) const {
     const auto parsed = parse_master(arguments_, machine_, words);
-    if (const auto* wrong = std::get_if<refusal>(&parsed))
-      return failure(errc::invalid, wrong->what);
+    if (!std::holds_alternative<master_program_options>(parsed))
+      return failure(errc::invalid, why_not(parsed));
     const auto applied = master_options_of(settings_of(std::get<master_program_options>(parsed)));
     if (!applied)
       return tl::make_unexpected(applied.error());
@@ -123,7 +133,7 @@ class life {
   }
 
   void learn_from_nodes(const master_program_options& o, actors::membership_options& m) const {
-    m.options.own = o.of_job;
+    m.options.own = own_words_;
     if (taken_) {
       m.options.taken = taken_->words;
       m.options.taken_from = taken_->node;
@@ -258,6 +268,7 @@ class life {
   metrics_service& metrics_;
   ports::endpoint listen_;
   bool listens_ = false;
+  messages::job_words own_words_; ///< with the files that they name
   /// What a node says of the job; nothing yet, or no node says anything.
   std::optional<options_on_record> taken_;
   bool begins_anew_ = false; ///< with these

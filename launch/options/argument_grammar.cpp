@@ -71,6 +71,8 @@ std::string in_words(scope s) {
     return "node";
   case scope::job:
     return "job";
+  case scope::both:
+    return "job, node";
   case scope::master:
     return "master";
   }
@@ -179,6 +181,11 @@ const option* argument_grammar::named(const std::string& spelling) const {
   if (found == spellings_.end())
     return nullptr;
   return &groups_[found->second.first].options[found->second.second];
+}
+
+std::optional<scope> argument_grammar::scope_of(const std::string& name) const {
+  const auto* found = named(name);
+  return found && long_name(*found) == name ? std::optional(found->whose) : std::nullopt;
 }
 
 /// What one word is.

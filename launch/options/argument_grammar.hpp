@@ -38,6 +38,7 @@ enum class scope : std::uint8_t {
   worker,  ///< given to the training processes of this node
   node,    ///< this node's part in the job
   job,     ///< the job's: any node may say it, and its master acts on it wherever that runs
+  both,    ///< the job's, and each node acts on it too: all nodes are to be told the same
   master,  ///< the program that runs the master: it reaches that machine or its account
 };
 /// "worker's" for people; empty: of the program itself.
@@ -132,6 +133,9 @@ class argument_grammar {
   std::variant<positional, just_print, refusal>
   parse(const std::vector<std::string>& arguments,
         const std::map<std::string, std::string>& environment) const;
+
+  /// Of the option with that long name; nothing: there is none.
+  std::optional<scope> scope_of(const std::string& name) const;
 
   /// Filled to lines that are shorter than so many columns.
   std::string help(std::size_t columns) const;

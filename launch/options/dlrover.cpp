@@ -74,7 +74,7 @@ result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_argument
                                const argument_grammar::positional& said,
                                const machine_facts& machine) {
   const auto number = machine.environment.find("NODE_NUM");
-  const bool finds_nodes = said.said.count("--nnodes") == 0 &&
+  const bool finds_nodes = said.said.count("--nnodes") == 0 && !torchrun.rendezvous.standalone &&
                            number != machine.environment.end() && !number->second.empty();
   if (finds_nodes)
     torchrun.nodes = number->second;

@@ -12,14 +12,14 @@ option_group hangs_group(hang_arguments& w) {
   return in_full(option_group{
       "Ranks that stand still",
       {among({"off", "tell", "notify", "act", "0", "1", "2"},
-             {scope::job,
+             {scope::both,
               {"--hang-action"},
               "WHAT",
               "When a rank keeps the others waiting: tell which one, and why (tell, 0; default); "
               "run --hang-command as well (notify, 1); end it as well, so that the job starts "
               "again (act, 2); off watches none",
               into(w.action)}),
-       {scope::job,
+       {scope::both,
         {"--hang-timeout"},
         "SECONDS",
         "A rank hangs when it has stood still for so long (0, the default: as learnt from "

@@ -13,25 +13,24 @@ namespace troupe::launch {
 namespace {
 
 constexpr auto id_option = "--rdzv-id";
-constexpr auto conf_option = "--rdzv-conf";
 
 /// The others tell how this node finds the master.
 constexpr std::array<std::string_view, 4> masters_keys{
     "join_timeout", "keep_alive_interval", "keep_alive_max_attempt", "last_call_timeout"};
 
-/// In one order, so that the same settings are the same text.
-std::string masters_settings(const std::string& conf) {
-  std::vector<std::string> kept;
+/// Each is a word of its own, so that one setting of the master's leaves the others to the nodes.
+void add_settings(messages::job_words& words, const std::string& conf) {
   for (const auto& setting : split(conf, ',')) {
-    const auto key = stripped(setting.substr(0, setting.find('=')));
-    if (std::find(masters_keys.begin(), masters_keys.end(), key) != masters_keys.end())
-      kept.push_back(stripped(setting));
+    const auto equals = setting.find('=');
+    const auto key = stripped(setting.substr(0, equals));
+    if (equals != std::string::npos &&
+        std::find(masters_keys.begin(), masters_keys.end(), key) != masters_keys.end())
+      words.push_back({std::string(conf_option) + " " + key,
+                       stripped(setting.substr(equals + 1)),
+                       false,
+                       false,
+                       {}});
   }
-  std::sort(kept.begin(), kept.end());
-  std::string text;
-  for (const auto& setting : kept)
-    text += (text.empty() ? "" : ",") + setting;
-  return text;
 }
 
 } // namespace
@@ -40,20 +39,22 @@ messages::job_words job_words_of(const argument_grammar::positional& found,
                                  const std::map<std::string, std::string>& environment) {
   messages::job_words words;
   for (const auto& [name, given] : found.said) {
-    if (given.whose != scope::job || name == id_option || name == nodes_option)
+    const bool of_job = given.whose == scope::job || given.whose == scope::both;
+    if (!of_job || name == id_option || name == nodes_option)
       continue;
-    auto value = given.flag ? std::string() : given.value;
-    if (name == conf_option) {
-      value = masters_settings(value);
-      if (value.empty())
-        continue;
-    }
-    words.push_back({name, std::move(value), given.flag, {}});
+    if (name == conf_option)
+      add_settings(words, given.value);
+    else
+      words.push_back({name,
+                       given.flag ? std::string() : given.value,
+                       given.flag,
+                       given.whose == scope::both,
+                       {}});
   }
   for (const auto& [name, variable] : planned_end_variables())
     if (const auto said = environment.find(variable);
         said != environment.end() && !said->second.empty() && !find(words, name))
-      words.push_back({name, said->second, false, {}});
+      words.push_back({name, said->second, false, name != "--graceful-save-within", {}});
   return words;
 }
 

@@ -53,7 +53,7 @@ TEST_SUITE("the words of a job") {
   TEST_CASE("name the size that was meant, and of --rdzv-conf what is the master's") {
     CHECK(said({"--nnodes=2", "--rdzv-endpoint=h:1"}) == "--nnodes 2:2");
     CHECK(said({"--rdzv-conf=is_host=1, last_call_timeout=3,read_timeout=9,join_timeout=5"}) ==
-          "--rdzv-conf join_timeout=5,last_call_timeout=3");
+          "--rdzv-conf last_call_timeout=3, --rdzv-conf join_timeout=5");
     CHECK(said({"--rdzv-conf=read_timeout=9"}).empty());
     CHECK(said({"--rdzv-id=x", "--max-restarts=3"}).empty());
   }
@@ -93,7 +93,10 @@ TEST_SUITE("the words of a job") {
     auto of_node = words;
     of_node.emplace_back("--rdzv-endpoint=h:1");
     const auto sent = node(of_node).of_job;
-    const auto told = std::get<master_program_options>(heard({}, sent));
+    const auto taken = heard({}, sent);
+    if (const auto* wrong = std::get_if<refusal>(&taken))
+      FAIL(wrong->what);
+    const auto told = std::get<master_program_options>(taken);
     const auto own = std::get<master_program_options>(parse_master(words, {}));
     CHECK(in_words(own.of_job) == in_words(sent));
     CHECK(told.of_job.empty());
@@ -140,10 +143,14 @@ TEST_SUITE("the words of a job") {
     for (std::size_t at = 0; (at = manual.find("| `--", at)) != std::string::npos; ++at) {
       const auto line = manual.substr(at, manual.find('\n', at) - at);
       const auto name = line.substr(3, line.find_first_of("` ", 3) - 3);
-      if (line.find("` | job |") != std::string::npos && line.find("Refused") == std::string::npos)
+      const bool of_job = line.find("` | job") != std::string::npos;
+      if (of_job && line.find("Refused") == std::string::npos)
         table.insert(name);
     }
     table.erase("--rdzv-id"); // tells jobs apart
+    for (const auto* key : {"--rdzv-conf join_timeout", "--rdzv-conf last_call_timeout"})
+      CHECK(above.erase(key) == 1);
+    above.insert("--rdzv-conf");
     CHECK(above == table);
   }
 
@@ -158,9 +165,19 @@ TEST_SUITE("the words of a job") {
     CHECK(in_words(o.of_job) == "--straggler-factor 4, --nnodes 3:3");
   }
 
+  TEST_CASE("of --rdzv-conf count key by key") {
+    const auto words = node({"--rdzv-conf=join_timeout=3,last_call_timeout=4"}).of_job;
+    auto o = std::get<master_program_options>(heard({"--rdzv-conf=read_timeout=30"}, words));
+    CHECK(o.rendezvous.join_timeout == std::chrono::seconds(3));
+    CHECK(o.rendezvous.read_timeout == std::chrono::seconds(30));
+    o = std::get<master_program_options>(heard({"--rdzv-conf=join_timeout=1800"}, words));
+    CHECK(o.rendezvous.join_timeout == std::chrono::seconds(1800));
+    CHECK(o.rendezvous.last_call_timeout == std::chrono::seconds(4));
+  }
+
   TEST_CASE("bring the files that they name, where the master was not told them itself") {
-    messages::job_words words{{"--elasticity-config", "/e.json", false, "{}"},
-                              {"--topology", "/t", false, "a b c"}};
+    messages::job_words words{{"--elasticity-config", "/e.json", false, false, "{}"},
+                              {"--topology", "/t", false, false, "a b c"}};
     auto o = std::get<master_program_options>(heard({}, words));
     CHECK(o.policy.elasticity_content == "{}");
     CHECK(o.policy.topology.content == "a b c");
@@ -175,9 +192,13 @@ TEST_SUITE("the words of a job") {
     const auto wrong = [](const messages::job_words& words) {
       return std::get<refusal>(heard({}, words)).what;
     };
-    CHECK(wrong({{"--straggler-factor", "x", false, {}}}) ==
+    CHECK(wrong({{"--straggler-factor", "x", false, false, {}}}) ==
           "--straggler-factor: 'x' is not a number");
-    CHECK(wrong({{"--of-a-later-version", "", true, {}}}).find("--of-a-later-version") !=
+    CHECK(wrong({{"--kubeconfig", "/f", false, false, {}}}) ==
+          "--kubeconfig is no option of the job");
+    CHECK(wrong({{"--help", "", true, false, {}}}) == "--help is no option of the job");
+    CHECK(wrong({{"--listen", "h:1", false, false, {}}}) == "--listen is no option of the job");
+    CHECK(wrong({{"--of-a-later-version", "", true, false, {}}}).find("--of-a-later-version") !=
           std::string::npos);
     // A program that is run on the master's machine is only the master's to say.
     CHECK(wrong(node({"--hang-action=notify", "--hang-command=x"}).of_job) ==

@@ -59,14 +59,14 @@ option_group planned_end_group(planned_end_arguments& w) {
       "Changes of the world that are planned",
       {among(
            {"base", "ucp"},
-           {scope::job,
+           {scope::both,
             {"--elastic-mode"},
             "MODE",
             "ucp: before a world changes by a plan (newcomers, a node that leaves by SIGTERM) one "
             "worker of each node is signalled, and all may save and exit with 0; base: workers "
             "are ended at once (DLROVER_TRAINING_ELASTIC_MODE, else base)",
             into(w.mode)}),
-       {scope::job,
+       {scope::both,
         {"--graceful-signal"},
         "NAME",
         "By which a worker is asked to save and end (SIGUSR1)",
@@ -77,7 +77,7 @@ option_group planned_end_group(planned_end_arguments& w) {
         "How long after that the first worker must have ended or asked for a save "
         "(DLROVER_UCP_WAIT_TIME, else 30); then all are stopped",
         into(w.begin_within)},
-       {scope::job,
+       {scope::both,
         {"--graceful-within"},
         "SECONDS",
         "How long after that all must have ended (DLROVER_UCP_MAX_WAIT_TIME, else 60)",

@@ -22,7 +22,7 @@ std::uint32_t restarts_of(std::int64_t given, const job_policy& policy) {
 }
 
 messages::job_word nodes_word(std::uint32_t min, std::uint32_t max) {
-  return {nodes_option, fmt::format("{}:{}", min, max), false, {}};
+  return {nodes_option, fmt::format("{}:{}", min, max), false, false, {}};
 }
 
 /// What names the master outright goes before torchrun's variables for it.
@@ -221,7 +221,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (o.nodes_said)
     o.of_job.push_back(nodes_word(o.nodes_min, o.nodes_max));
   if (dlrover.auto_config && check.network_check && !find(o.of_job, check_option))
-    o.of_job.push_back({check_option, {}, true, {}});
+    o.of_job.push_back({check_option, {}, true, false, {}});
   for (const auto& unheard : parts_of_no_check(found.said, o.check))
     o.remarks.push_back(fmt::format("{} has no effect without {}", unheard.first, unheard.second));
   for (const auto& [name, given] : found.said)
@@ -230,9 +230,20 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   return o;
 }
 
+/// Words come over a link: none of them may say more than what is the job's.
+std::optional<refusal> not_of_the_job(const argument_grammar& d, const messages::job_words& words) {
+  for (const auto& word : words) {
+    const auto whose = d.scope_of(word.name.substr(0, word.name.find(' ')));
+    if (whose != scope::job && whose != scope::both)
+      return refusal{fmt::format("{} is no option of the job", word.name)};
+  }
+  return std::nullopt;
+}
+
 parsed<master_program_options> understood(const std::vector<std::string>& arguments,
                                           const machine_facts& machine,
-                                          argument_grammar::positional& found) {
+                                          argument_grammar::positional& found,
+                                          const messages::job_words& from_node = {}) {
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
   metrics_arguments metrics;
@@ -291,6 +302,8 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   d.add(elastic_job_group(cluster));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
+  if (auto wrong = not_of_the_job(d, from_node))
+    return *wrong;
   if (auto over = read<master_program_options>(d, arguments, machine, found))
     return *over;
   if (!found.rest.empty())
@@ -361,8 +374,34 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   return by_its_source(std::move(all), found.variables);
 }
 
-/// Of an option that both have said the master's own is the last, and counts. Its variables do not
-/// go behind the words, so a word for an option that a variable has said is left out.
+namespace {
+
+/// Of an option that both have said the master's own is the last, and counts. What a variable says
+/// would not go before a word, so a word for an option that the master was told is left out.
+std::vector<std::string> with_words(const std::vector<std::string>& arguments,
+                                    const messages::job_words& told_itself,
+                                    const messages::job_words& from_node,
+                                    const std::string& own_conf) {
+  std::vector<std::string> all;
+  std::string conf;
+  for (const auto& word : from_node) {
+    const auto blank = word.name.find(' ');
+    if (find(told_itself, word.name))
+      continue;
+    if (blank != std::string::npos)
+      conf += (conf.empty() ? "" : ",") + word.name.substr(blank + 1) + "=" + word.value;
+    else
+      all.push_back(word.flag ? word.name : word.name + "=" + word.value);
+  }
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  if (!conf.empty()) // of one key the last counts
+    all.push_back(
+        fmt::format("{}={}{}{}", conf_option, conf, own_conf.empty() ? "" : ",", own_conf));
+  return all;
+}
+
+} // namespace
+
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine,
                                             const messages::job_words& from_node) {
@@ -371,13 +410,12 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!std::holds_alternative<master_program_options>(alone))
     return by_its_source(std::move(alone), own.variables);
   const auto told_itself = std::get<master_program_options>(alone).of_job;
-  std::vector<std::string> all;
-  for (const auto& word : from_node)
-    if (!find(told_itself, word.name))
-      all.push_back(word.flag ? word.name : word.name + "=" + word.value);
-  all.insert(all.end(), arguments.begin(), arguments.end());
+  const auto own_conf = own.said.find(conf_option);
   argument_grammar::positional found;
-  auto both = understood(all, machine, found);
+  auto both =
+      understood(with_words(arguments, told_itself, from_node,
+                            own_conf == own.said.end() ? std::string() : own_conf->second.value),
+                 machine, found, from_node);
   if (auto* o = std::get_if<master_program_options>(&both)) {
     o->of_job = told_itself;
     const auto content_of = [&](const char* name) {

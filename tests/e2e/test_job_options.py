@@ -90,9 +90,9 @@ def test_what_the_master_was_told_itself_counts_and_the_node_hears_it(untold: ty
     job = untold(1, "--hang-timeout=50")
     job.joins("a", "--hang-timeout=99")
     job.until(lambda: job.events("training_started"), "training")
-    line = "--hang-timeout 99 has no effect: the job's master was told --hang-timeout 50, which counts"
+    line = "--hang-timeout 99 counts for this node's own part alone: the job's master was told --hang-timeout 50"
     assert line in job.err("a"), job.all_said()
-    assert "node a was told --hang-timeout 99, without effect" in job.err(), job.all_said()
+    assert "node a was told --hang-timeout 99, and this master --hang-timeout 50, which counts" in job.err(), job.all_said()
     job.finish()
 
 

@@ -94,11 +94,13 @@ def test_a_master_beside_a_node_is_no_third_party(job: Job, tmp_path: Path) -> N
         assert job.fields("node_faulty") == job.fields("link_faulty") == []
 
 
-def test_options_of_the_check_where_no_master_is_are_told_to_have_no_effect(job: Job) -> None:
+def test_a_check_that_only_a_later_node_asks_for_is_refused_by_its_name(job: Job) -> None:
     job.start("n0", f"--json-log={job.log}")
-    job.start("n1", "--network-check")
-    job.trained("n0", "n1")
+    later = job.start("n1", "--network-check")
+    assert later.wait(WITHIN) == [1], job.said()
+    said = "it was told --network-check, and the node that runs the job's master was not: give all nodes the same"
+    assert said in later.err()
+    job.start("n2")
+    job.trained("n0", "n2")
+    assert said in job.runs["n0"].err()
     assert job.events("check_begun") == []
-    said = f"nodes are checked if the job's master at {job.where} was given --network-check"
-    assert said in job.runs["n1"].err()
-    assert said not in job.runs["n0"].err()

@@ -190,8 +190,11 @@ void cluster::supervise(const std::string& name) {
   o.uplink.slots = options_.slots;
   o.uplink.stop_within = options_.stop_within;
   if (options_.sizes_said_by_nodes)
-    o.uplink.of_job = {
-        {"--nnodes", fmt::format("{}:{}", options_.nodes_min, options_.nodes_max), false, {}}};
+    o.uplink.of_job = {{"--nnodes",
+                        fmt::format("{}:{}", options_.nodes_min, options_.nodes_max),
+                        false,
+                        false,
+                        {}}};
   o.uplink.master = ports::to_string({master_name(), master_port});
   o.uplink.connect_within = options_.connect_within;
   o.uplink.train_on_within = options_.train_on_within;

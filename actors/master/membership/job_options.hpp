@@ -45,12 +45,14 @@ class job_options {
   };
   /// The node may take part.
   struct fits {
-    std::vector<overruled> without_effect;
+    std::vector<overruled> otherwise;
+    /// The job has these, the node was not told them, and each node acts on its own.
+    messages::job_words not_told;
   };
   struct contradicts {
     std::string why; ///< in one line
   };
-  /// The master is to begin anew with `words`, before any node is let in.
+  /// The master is to begin anew with `words`, before any node is let in; none: with its own alone.
   struct is_first {
     messages::job_words words;
   };

@@ -8,21 +8,23 @@ using messages::job_words;
 
 namespace {
 
-const messages::job_word check{"--network-check", "", true, {}};
+const messages::job_word check{"--network-check", "", true, false, {}};
 
 messages::job_word factor(const std::string& x) {
-  return {"--straggler-factor", x, false, {}};
+  return {"--straggler-factor", x, false, false, {}};
 }
 
 messages::job_word config(const std::string& path, const std::string& content) {
-  return {"--elasticity-config", path, false, content};
+  return {"--elasticity-config", path, false, false, content};
 }
 
 std::string text(const job_options::opinion& o) {
   if (const auto* fits = std::get_if<job_options::fits>(&o)) {
     std::string all = "fits";
-    for (const auto& each : fits->without_effect)
+    for (const auto& each : fits->otherwise)
       all += "; not " + each.node.in_words() + " but " + each.master.in_words();
+    for (const auto& word : fits->not_told)
+      all += "; not told " + word.in_words();
     return all;
   }
   if (const auto* no = std::get_if<job_options::contradicts>(&o))
@@ -53,7 +55,7 @@ TEST_SUITE("job_options") {
     CHECK(text(o.judge({factor("4")}, false)) ==
           "it was told --straggler-factor 4, and node a, the job's first, --straggler-factor 3: "
           "give all nodes the same");
-    CHECK(text(o.judge({{"--hang-timeout", "9", false, {}}}, false)) ==
+    CHECK(text(o.judge({{"--hang-timeout", "9", false, false, {}}}, false)) ==
           "it was told --hang-timeout 9, and node a, the job's first, was not: give all nodes the "
           "same");
   }
@@ -91,11 +93,14 @@ TEST_SUITE("job_options") {
   }
 
   TEST_CASE("without any node the next one's words are taken instead") {
-    auto o = alone({{"--own", "1", false, {}}});
+    auto o = alone({{"--own", "1", false, false, {}}});
     o.take("a", {check, factor("3")});
     CHECK(text(o.judge({factor("4")}, true)) == "first: --straggler-factor 4");
-    CHECK(text(o.judge({factor("3")}, true)) == "fits");
-    CHECK(text(o.judge({factor("4"), {"--own", "2", false, {}}}, true)) ==
+    CHECK(text(o.judge({check, factor("3")}, true)) == "fits");
+    // What is left out is corrected, too.
+    CHECK(text(o.judge({factor("3")}, true)) == "first: --straggler-factor 3");
+    CHECK(text(o.judge({}, true)) == "first: ");
+    CHECK(text(o.judge({factor("4"), {"--own", "2", false, false, {}}}, true)) ==
           "first: --straggler-factor 4");
     // A launcher's master has the words of a node that is always there.
     const job_options of_launcher({{factor("3")}, std::nullopt, {}, false, nullptr});
@@ -104,7 +109,7 @@ TEST_SUITE("job_options") {
 
   TEST_CASE("words that no job can have are not taken") {
     const auto o = alone();
-    CHECK(text(o.judge({{"--wrong", "", true, {}}}, false)) == "--wrong: it is");
+    CHECK(text(o.judge({{"--wrong", "", true, false, {}}}, false)) == "--wrong: it is");
   }
 
   TEST_CASE("files are compared by what is in them, where that is known") {
@@ -112,8 +117,29 @@ TEST_SUITE("job_options") {
     o.take("a", {config("/a/e.json", "{}")});
     CHECK(text(o.judge({config("/b/e.json", "{}")}, false)) == "fits");
     CHECK(text(o.judge({config("/a/e.json", "")}, false)) == "fits");
-    CHECK(text(o.judge({config("/a/e.json", "{ }")}, false)) != "fits");
+    CHECK(
+        text(o.judge({config("/a/e.json", "{ }")}, false)) ==
+        "it was told --elasticity-config /a/e.json, and node a, the job's first, a file with other "
+        "contents: give all nodes the same");
     CHECK(text(o.judge({config("/b/e.json", "")}, false)) != "fits");
+  }
+
+  TEST_CASE("a file of the network may change while the job runs") {
+    auto o = alone();
+    o.take("a", {{"--topology", "/t", false, false, "a b c"}});
+    CHECK(text(o.judge({{"--topology", "/t", false, false, "a b c d"}}, false)) == "fits");
+    CHECK(text(o.judge({{"--topology", "/u", false, false, "a b c"}}, false)) != "fits");
+  }
+
+  TEST_CASE(
+      "a node that is not told what each node acts on hears that; so does one told otherwise") {
+    const messages::job_word mode{"--elastic-mode", "ucp", false, true, {}};
+    auto o = alone({{"--hang-timeout", "9", false, true, {}}});
+    o.take("a", {mode, check});
+    CHECK(text(o.judge({mode, {"--hang-timeout", "8", false, true, {}}}, false)) ==
+          "fits; not --hang-timeout 8 but --hang-timeout 9");
+    CHECK(text(o.judge({check}, false)) ==
+          "fits; not told --hang-timeout 9; not told --elastic-mode ucp");
   }
 
   TEST_CASE("a hello that says too much is refused") {

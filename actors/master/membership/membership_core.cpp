@@ -54,7 +54,7 @@ membership_core::effects membership_core::hello(instant now, session_id session,
     refuse_session(out, session, node, *why);
     return out;
   }
-  if (options_decide(out, now, session, *hello))
+  if (takes_options(out, now, *hello))
     return out;
   // A node that has followed a master, or still runs a generation, was part of this job; its
   // launcher waits for the verdict.
@@ -105,7 +105,7 @@ void membership_core::let_in(effects& out, instant now, session_id session, cons
   learn_from(out, now, *hello);
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
-  welcome_to(out, session, options_overruled(out, *hello));
+  welcome_to(out, session, differing_options(out, *hello));
 }
 
 /// `retry` decides the launcher's fate: without it the launcher ends with the reason as its last
@@ -134,16 +134,16 @@ msg<Refused> membership_core::refusal_message(const refusal& why) {
 
 /// The interval of beats is the master's to say, as it is the master whose beats add up.
 void membership_core::welcome_to(effects& out, session_id session,
-                                 const std::vector<std::string>& overruled) {
+                                 const std::vector<std::string>& differing) {
   out.push_back(welcome{session, author_.write<Welcome>({}, [&](auto b) {
                           b.setJob(options_.job);
                           b.setBeatEveryMs(
                               static_cast<std::uint32_t>(milliseconds_of(options_.beat_every)));
-                          if (overruled.empty())
+                          if (differing.empty())
                             return;
-                          auto lines = b.initOverruled(static_cast<unsigned>(overruled.size()));
+                          auto lines = b.initOptions(static_cast<unsigned>(differing.size()));
                           for (unsigned i = 0; i < lines.size(); ++i)
-                            lines.set(i, overruled[i]);
+                            lines.set(i, differing[i]);
                         })});
 }
 

@@ -211,19 +211,21 @@ class membership_core {
   /// What would pass by itself, and so is refused for a while only.
   std::optional<refusal> newcomer_validation_error(instant now,
                                                    messages::Hello::Reader& hello) const;
-  /// Whether this node goes no further: it contradicts the job's options, or is the first to say
-  /// them.
-  bool options_decide(effects& out, instant now, session_id session,
-                      messages::Hello::Reader& hello);
-  /// Of a node that is let in: what it was told otherwise than the master, a line each.
-  std::vector<std::string> options_overruled(effects& out, messages::Hello::Reader& hello);
+  std::optional<refusal> options_validation_error(instant now,
+                                                  messages::Hello::Reader& hello) const;
+  instant options_kept_until() const;
+  bool knows_no_node() const;
+  /// Whether this node goes no further, since it is the first to say what the job's options are.
+  bool takes_options(effects& out, instant now, messages::Hello::Reader& hello);
+  /// Of a node that is let in: a line for each option that it and the master differ in.
+  std::vector<std::string> differing_options(effects& out, messages::Hello::Reader& hello);
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
   /// What these were let in for is not the job's command after all.
   void evict_other_commands(effects& out, instant now, const command_identity& command);
   void extend_farewell(instant now, duration stop_within);
   void remind_of_farewell(effects& out, instant now);
-  void welcome_to(effects& out, session_id session, const std::vector<std::string>& overruled = {});
+  void welcome_to(effects& out, session_id session, const std::vector<std::string>& differing = {});
   void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why,
                       const std::string& in_short = {});
   void announce_present(effects& out, messages::Hello::Reader& hello);

@@ -53,6 +53,8 @@ membership_core::validation_error(instant now, Hello::Reader& hello) const {
   if (const auto why = command_.validation_error(command_of(hello.getCommand()),
                                                  hello.getState().getGeneration() != 0))
     return refusal{*why};
+  if (auto why = options_validation_error(now, hello))
+    return why;
   // By incarnation and not by name: a node that was lost is welcome as soon as it begins anew.
   for (const auto& old : fenced_) {
     if (old.node != node || old.which.value != hello.getIncarnation())
@@ -104,25 +106,46 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
     evict_other_commands(out, now, command);
 }
 
-bool membership_core::options_decide(effects& out, instant now, session_id session,
-                                     Hello::Reader& hello) {
-  const node_name node = hello.getNode().cStr();
-  const bool is_alone = members_.empty() && leaving_.empty() &&
-                        now >= std::max(all_known_at_, options_kept_until_.value_or(all_known_at_));
+/// What was taken binds until this, though no node is known: one may be dialling.
+instant membership_core::options_kept_until() const {
+  return std::max(all_known_at_, options_kept_until_.value_or(all_known_at_));
+}
+
+bool membership_core::knows_no_node() const {
+  return members_.empty() && leaving_.empty();
+}
+
+/// A node that runs a generation has taken part with what it was told: no difference is worth its
+/// training. After the verdict there is no job any more whose options a node could have.
+std::optional<membership_core::refusal>
+membership_core::options_validation_error(instant now, Hello::Reader& hello) const {
+  if (job_over_ || hello.getState().getGeneration() != 0)
+    return std::nullopt;
+  const bool is_alone = knows_no_node() && now >= options_kept_until();
   const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()), is_alone);
-  if (const auto* no = std::get_if<job_options::contradicts>(&opinion)) {
-    refuse_session(out, session, node, refusal{no->why});
-    return true;
-  }
-  const auto* first = std::get_if<job_options::is_first>(&opinion);
+  const auto* no = std::get_if<job_options::contradicts>(&opinion);
+  if (!no)
+    return std::nullopt;
+  // The same words may be taken in a moment.
+  const bool passes = knows_no_node() && now < options_kept_until();
+  return refusal{no->why, passes, passes ? options_kept_until() - now : duration{}};
+}
+
+bool membership_core::takes_options(effects& out, instant now, Hello::Reader& hello) {
+  const node_name node = hello.getNode().cStr();
+  const bool is_alone =
+      knows_no_node() && now >= options_kept_until() && hello.getState().getGeneration() == 0;
+  const auto opinion = job_options_.judge(read_job_words(hello.getJobOptions()), is_alone);
+  const auto* first = job_over_ ? nullptr : std::get_if<job_options::is_first>(&opinion);
   if (!first)
     return false;
   job_options_.take(node, first->words);
-  out.push_back(note{{log::level::notice,
-                      "job_options_taken",
-                      fmt::format("the job has the options that node {} was told: {}", node,
-                                  messages::in_words(first->words)),
-                      {{"node", node}}}});
+  out.push_back(note{
+      {log::level::notice,
+       "job_options_taken",
+       fmt::format("the job has the options that node {} was told: {}", node,
+                   first->words.empty() ? "no further ones" : messages::in_words(first->words)),
+       {{"node", node}}}});
   out.push_back(take_options{
       node, first->words, author_.write<JobOptionsTaken>({}, [&](auto b) {
         b.setNode(node);
@@ -131,7 +154,7 @@ bool membership_core::options_decide(effects& out, instant now, session_id sessi
   return true;
 }
 
-std::vector<std::string> membership_core::options_overruled(effects& out, Hello::Reader& hello) {
+std::vector<std::string> membership_core::differing_options(effects& out, Hello::Reader& hello) {
   const node_name node = hello.getNode().cStr();
   job_options_.settle(node);
   options_kept_until_.reset();
@@ -140,15 +163,21 @@ std::vector<std::string> membership_core::options_overruled(effects& out, Hello:
   if (!fits)
     return {};
   std::vector<std::string> lines;
-  for (const auto& each : fits->without_effect) {
-    lines.push_back(fmt::format("{} has no effect: the job's master was told {}, which counts",
-                                each.node.in_words(), each.master.in_words()));
+  for (const auto& each : fits->otherwise) {
+    lines.push_back(
+        fmt::format("{} {}: the job's master was told {}", each.node.in_words(),
+                    each.node.nodes_act ? "counts for this node's own part alone" : "has no effect",
+                    each.master.in_words()));
     out.push_back(note{{log::level::warning,
                         "job_option_overruled",
-                        fmt::format("node {} was told {}, without effect: this master was told {}",
-                                    node, each.node.in_words(), each.master.in_words()),
+                        fmt::format("node {} was told {}, and this master {}, which counts", node,
+                                    each.node.in_words(), each.master.in_words()),
                         {{"node", node}}}});
   }
+  for (const auto& word : fits->not_told)
+    lines.push_back(fmt::format("the job has {}, which each node acts on too, and this one was not "
+                                "told it: give all nodes the same",
+                                word.in_words()));
   return lines;
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 using messages::job_words;
 
-const messages::job_word check{"--network-check", "", true, {}};
-const messages::job_word timeout{"--hang-timeout", "9", false, {}};
+const messages::job_word check{"--network-check", "", true, false, {}};
+const messages::job_word timeout{"--hang-timeout", "9", false, false, {}};
 
 /// A master that stands alone, and was told `own`.
 struct story {
@@ -62,16 +62,15 @@ TEST_SUITE("membership_core and the job's options") {
   }
 
   TEST_CASE("that the master was told otherwise have no effect, and the node hears that") {
-    story s({{"--hang-timeout", "7", false, {}}});
+    story s({{"--hang-timeout", "7", false, false, {}}});
     const auto effects = s.core->hello(dawn, session_id{1}, story::says("a", {timeout}));
     CHECK(text(effects) == lines("announce NodePresent a idle g0", "welcome 1"));
     const auto& told = std::get<membership_core::note>(effects[1]).event;
-    CHECK(told.text == "node a was told --hang-timeout 9, without effect: this master was told "
-                       "--hang-timeout 7");
+    CHECK(told.text == "node a was told --hang-timeout 9, and this master --hang-timeout 7, which "
+                       "counts");
     auto welcome = std::get<membership_core::welcome>(effects.back()).message.read();
-    REQUIRE(welcome->getOverruled().size() == 1);
-    CHECK(std::string(welcome->getOverruled()[0].cStr()).find("--hang-timeout 9 has no effect") ==
-          0);
+    REQUIRE(welcome->getOptions().size() == 1);
+    CHECK(std::string(welcome->getOptions()[0].cStr()).find("--hang-timeout 9 has no effect") == 0);
   }
 
   TEST_CASE("are not changed by a node that comes later than one that said none") {
@@ -102,9 +101,10 @@ TEST_SUITE("membership_core and the job's options") {
         (void)core.departed(dawn, session_id{1}, "its user has ended it");
       }
       CHECK(text(core.hello(dawn + 1s, session_id{2}, story::says("c", {timeout}))) ==
-            (is_back ? lines("take options of c: --hang-timeout 9")
-                     : lines("refuse 2: it was told --hang-timeout 9, and node a, the job's first, "
-                             "was not: give all nodes the same")));
+            (is_back
+                 ? lines("take options of c: --hang-timeout 9")
+                 : lines("refuse 2 for now: it was told --hang-timeout 9, and node a, the job's "
+                         "first, was not: give all nodes the same")));
       CHECK(text(core.hello(dawn + 7s, session_id{3}, story::says("d", {timeout}))) ==
             (is_back ? "" : lines("take options of d: --hang-timeout 9")));
     }
@@ -117,8 +117,31 @@ TEST_SUITE("membership_core and the job's options") {
         {}, job_words{check}, "a", false, [](const job_words&) -> result<void> { return {}; }};
     membership_core core(o, messages::author("master/membership"), dawn);
     CHECK(text(core.hello(dawn + 5s, session_id{1}, story::says("c", {timeout})))
-              .find("refuse 1: it was told --hang-timeout 9") == 0);
+              .find("refuse 1 for now: it was told --hang-timeout 9") == 0);
     CHECK(text(core.hello(dawn + 7s, session_id{2}, story::says("c", {timeout}))) ==
           lines("take options of c: --hang-timeout 9"));
+  }
+
+  TEST_CASE("are no reason to end a node that trains, nor one after the verdict") {
+    story s({}, job_words{check});
+    const auto trains = [](const job_words& words) {
+      return hello("b", 1, [&words](auto b) {
+        write_job_words(b.initJobOptions(static_cast<unsigned>(words.size())), words);
+        b.initState().setGeneration(3);
+      });
+    };
+    CHECK(text(s.core->hello(dawn, session_id{1}, trains({timeout}))) ==
+          lines("announce NodePresent b idle g3", "welcome 1"));
+    s.core->job_over(dawn);
+    CHECK(s.comes("c", 2, {timeout})
+              .find("refuse 2 for now: the job 'job' of this master has ended") == 0);
+  }
+
+  TEST_CASE("are asked of a newcomer that waits for a name, too") {
+    story s({}, job_words{check});
+    CHECK(s.comes("a", 1, {check}) == lines("announce NodePresent a idle g0", "welcome 1"));
+    const auto second =
+        hello("a", 2, [](auto b) { write_job_words(b.initJobOptions(1), job_words{timeout}); });
+    CHECK(text(s.core->hello(dawn, session_id{2}, second)).find("refuse 2: it was told") == 0);
   }
 }

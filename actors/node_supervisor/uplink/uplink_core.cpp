@@ -203,8 +203,8 @@ void uplink_core::welcomed(effects& out, const msg<Welcome>& m) {
   // Once: the master says it again at each welcome.
   auto welcome = m.read();
   if (!was_linked_)
-    for (const auto line : welcome->getOverruled())
-      out.push_back(note{{log::level::warning, "job_option_overruled", line.cStr(), {}}});
+    for (const auto line : welcome->getOptions())
+      out.push_back(note{{log::level::warning, "job_option_differs", line.cStr(), {}}});
   was_linked_ = welcomed_ = true;
   dispensable_.reset();
   // What happened since the hello goes out before `linked`, at which other actors repeat all that
