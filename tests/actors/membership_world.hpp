@@ -86,6 +86,9 @@ class membership_world {
     const node_name node = e.message.read()->getNode().cStr();
     invariant(running_.erase(node) == 1, "a node is let go that was not waited for");
   }
+  void obey(const membership_core::take_options&) {
+    invariant(false, "a master that takes no options has taken some");
+  }
   void obey(const membership_core::announce& e) {
     using namespace messages;
     if (e.message.is<NodePresent>()) {
