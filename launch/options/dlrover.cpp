@@ -34,8 +34,7 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
         {"--auto_config"},
         "",
         "Without --nnodes as many nodes as NODE_NUM says, without --nproc-per-node a worker for "
-        "each "
-        "GPU; --network-check from four nodes on",
+        "each GPU; --network-check from four nodes on",
         into(w.auto_config)},
        flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
        {scope::node,

@@ -12,8 +12,6 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr auto id_option = "--rdzv-id";
-
 /// The others tell how this node finds the master.
 constexpr std::array<std::string_view, 4> masters_keys{
     "join_timeout", "keep_alive_interval", "keep_alive_max_attempt", "last_call_timeout"};

@@ -9,6 +9,7 @@
 /// A command line's options of the job (scope::job), which its node sends to the master.
 namespace troupe::launch {
 
+constexpr auto id_option = "--rdzv-id";
 constexpr auto nodes_option = "--nnodes";
 constexpr auto check_option = "--network-check";
 constexpr auto elasticity_option = "--elasticity-config";

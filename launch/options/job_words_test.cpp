@@ -93,7 +93,10 @@ TEST_SUITE("the words of a job") {
     auto of_node = words;
     of_node.emplace_back("--rdzv-endpoint=h:1");
     const auto sent = node(of_node).of_job;
-    const auto taken = heard({}, sent);
+    auto with_file = sent;
+    for (auto& word : with_file)
+      word.content = word.name == elasticity_option ? "{}" : "";
+    const auto taken = heard({}, with_file);
     if (const auto* wrong = std::get_if<refusal>(&taken))
       FAIL(wrong->what);
     const auto told = std::get<master_program_options>(taken);
@@ -196,6 +199,9 @@ TEST_SUITE("the words of a job") {
           "--straggler-factor: 'x' is not a number");
     CHECK(wrong({{"--kubeconfig", "/f", false, false, {}}}) ==
           "--kubeconfig is no option of the job");
+    CHECK(wrong({{"--rdzv-id", "x", false, false, {}}}) == "--rdzv-id is no option of the job");
+    CHECK(wrong({{"--elasticity-config", "/fifo", false, false, {}}}) ==
+          "--elasticity-config /fifo: the node has not sent the file");
     CHECK(wrong({{"--help", "", true, false, {}}}) == "--help is no option of the job");
     CHECK(wrong({{"--listen", "h:1", false, false, {}}}) == "--listen is no option of the job");
     CHECK(wrong({{"--of-a-later-version", "", true, false, {}}}).find("--of-a-later-version") !=

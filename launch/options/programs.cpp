@@ -230,12 +230,15 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   return o;
 }
 
-/// Words come over a link: none of them may say more than what is the job's.
+/// Words come over a link: none of them may say more than what is the job's, nor which job it is,
+/// nor have the master's actors read a file of its machine.
 std::optional<refusal> not_of_the_job(const argument_grammar& d, const messages::job_words& words) {
   for (const auto& word : words) {
     const auto whose = d.scope_of(word.name.substr(0, word.name.find(' ')));
-    if (whose != scope::job && whose != scope::both)
+    if ((whose != scope::job && whose != scope::both) || word.name == id_option)
       return refusal{fmt::format("{} is no option of the job", word.name)};
+    if (word.name == elasticity_option && !word.value.empty() && word.content.empty())
+      return refusal{fmt::format("{} {}: the node has not sent the file", word.name, word.value)};
   }
   return std::nullopt;
 }
