@@ -1,5 +1,6 @@
 #include "launch/options/options.hpp"
 
+#include "launch/options/testing/launcher_line.hpp"
 #include "launch/options/values.hpp"
 
 #include <doctest/doctest.h>
@@ -8,37 +9,7 @@
 
 using namespace troupe;
 using namespace troupe::launch;
-
-namespace {
-
-machine_facts eight_cpus() {
-  machine_facts m;
-  m.cpus = 8;
-  return m;
-}
-
-launcher_options accepted(const std::vector<std::string>& arguments,
-                          const machine_facts& machine = eight_cpus()) {
-  const auto p = parse_launcher(arguments, machine);
-  if (const auto* e = std::get_if<refusal>(&p))
-    FAIL(e->what);
-  return std::get<launcher_options>(p);
-}
-
-std::string refused(const std::vector<std::string>& arguments,
-                    const machine_facts& machine = eight_cpus()) {
-  const auto p = parse_launcher(arguments, machine);
-  const auto* e = std::get_if<refusal>(&p);
-  REQUIRE(e);
-  CHECK(e->what.find('\n') == std::string::npos);
-  return e->what;
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-} // namespace
+using namespace troupe::launch::testing;
 
 TEST_CASE("everything after the script belongs to the script") {
   const auto o = accepted({"--nproc-per-node", "2", "train.py", "--nnodes", "7", "-x", "--", "y"});
