@@ -160,8 +160,9 @@ class life {
     // Two per node: a node that comes back may dial before its old link is noticed to be gone.
     if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
       return refused(raised.error());
-    const auto witness = master_witness::open(o, log_->sink());
     timing_->set(link_timing_of(o));
+    if (!witness_)
+      witness_ = master_witness::open(o, log_->sink(), [timing = timing_] { return timing->get(); });
     if (auto opened = open_address(o); !opened)
       return refused(opened.error());
     auto m = master_options_of(settings_of(o));
@@ -176,8 +177,8 @@ class life {
     actors::master_world world{transport_, journal.store,
                                topology_file::of(o.policy.topology, log_->sink()), *cluster};
     learn_from_nodes(o, m->membership);
-    if (witness)
-      witness->take_part(*m, world);
+    if (witness_)
+      witness_->take_part(*m, world);
     auto master = master_run::start(engine_.system(), world, *m,
                                     until_lost(journal, metrics_.telling_cost(log_->sink())));
     if (!master)
@@ -279,6 +280,8 @@ class life {
   os::io_thread io_;
   const std::shared_ptr<changing_timing> timing_ = std::make_shared<changing_timing>();
   std::shared_ptr<ports::transport> transport_; ///< once it is needed
+  std::unique_ptr<master_witness> witness_;     ///< once a check of the network is wanted
+  // Behind all that its actors hold.
   sup::engine engine_{master_run::threads};
 };
 

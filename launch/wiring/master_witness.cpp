@@ -5,13 +5,16 @@
 #include "runtime/link/role_names.hpp"
 #include "runtime/os/net/addresses.hpp"
 
+#include <utility>
+
 namespace troupe::launch {
 
 namespace {
 
 result<std::shared_ptr<os::bulk_exchange>>
-open_links(os::io_thread& io, const master_program_options& o, const log::sink& sink) {
-  auto transport = open_transport(io, o.common, sink, link_timing_of(o));
+open_links(os::io_thread& io, const master_program_options& o, const log::sink& sink,
+           std::function<link::options()> timing) {
+  auto transport = open_transport(io, o.common, sink, link_timing_of(o), {}, std::move(timing));
   if (!transport)
     return tl::make_unexpected(transport.error());
   auto links = os::bulk_exchange::open(std::move(*transport), {o.listen.host, 0},
@@ -30,11 +33,12 @@ bool is_beside(const std::string& address) {
 } // namespace
 
 std::unique_ptr<master_witness> master_witness::open(const master_program_options& o,
-                                                     const log::sink& sink) {
+                                                     const log::sink& sink,
+                                                     std::function<link::options()> timing) {
   if (!o.check.wanted || o.nodes_max < 2 || os::is_loopback(o.listen.host))
     return nullptr;
   std::unique_ptr<master_witness> made(new master_witness);
-  auto links = open_links(made->io_, o, sink);
+  auto links = open_links(made->io_, o, sink, std::move(timing));
   if (!links) {
     sink("actor-master",
          {log::level::warning,
