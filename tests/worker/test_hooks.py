@@ -94,7 +94,7 @@ def test_a_rank_that_others_wait_for_has_entered_less(workers) -> None:
     ranks = workers(
         """
         import torch, torch.distributed as dist
-        from at_rest import show
+        from at_rest import leave, show
         dist.init_process_group("gloo")
         dist.barrier()
         if dist.get_rank() == 1:
@@ -103,6 +103,7 @@ def test_a_rank_that_others_wait_for_has_entered_less(workers) -> None:
             print("enters", flush=True)
         dist.all_reduce(torch.ones(1))
         show("after")
+        leave()
         """,
         2,
     )
@@ -227,7 +228,7 @@ def test_where_pytorch_cannot_be_looked_at_its_functions_are(workers) -> None:
             return begun
         native.begin = begin_without_hooks
         import torch, torch.distributed as dist
-        from at_rest import show
+        from at_rest import leave, show
         dist.init_process_group("gloo")
         if dist.get_rank() == 1:
             show("late")
@@ -235,6 +236,7 @@ def test_where_pytorch_cannot_be_looked_at_its_functions_are(workers) -> None:
             print("enters", flush=True)
         dist.all_reduce(torch.ones(1))
         show("after")
+        leave()
         """,
         2,
     )
