@@ -162,7 +162,8 @@ class life {
       return refused(raised.error());
     timing_->set(link_timing_of(o));
     if (!witness_)
-      witness_ = master_witness::open(o, log_->sink(), [timing = timing_] { return timing->get(); });
+      witness_ =
+          master_witness::open(o, log_->sink(), [timing = timing_] { return timing->get(); });
     if (auto opened = open_address(o); !opened)
       return refused(opened.error());
     auto m = master_options_of(settings_of(o));

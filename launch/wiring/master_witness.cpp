@@ -11,9 +11,10 @@ namespace troupe::launch {
 
 namespace {
 
-result<std::shared_ptr<os::bulk_exchange>>
-open_links(os::io_thread& io, const master_program_options& o, const log::sink& sink,
-           std::function<link::options()> timing) {
+result<std::shared_ptr<os::bulk_exchange>> open_links(os::io_thread& io,
+                                                      const master_program_options& o,
+                                                      const log::sink& sink,
+                                                      std::function<link::options()> timing) {
   auto transport = open_transport(io, o.common, sink, link_timing_of(o), {}, std::move(timing));
   if (!transport)
     return tl::make_unexpected(transport.error());

@@ -18,7 +18,8 @@ namespace troupe::launch {
 /// it would blame the node that works.
 ///
 /// It outlives the engine of the actors that it is given to: they hold links whose ends are on its
-/// thread, and let go of them when the engine clears them away, which may be after their tree ended.
+/// thread, and let go of them when the engine clears them away, which may be after their tree
+/// ended.
 class master_witness {
  public:
   /// Nothing where there is nothing to witness: no check, one node, or all nodes on this machine.
