@@ -54,6 +54,9 @@ struct RestartCounted {
   failedAtStart @6 :UInt32;
   # Failed generations in a row that had failed soon after their start, including this one: the more there are, the longer the next
   # start waits.
+
+  sameAtStart @7 :UInt32;
+  # So many of them, the last ones, failed in the same way, the program's own: the first of `failures` says which.
 }
 
 struct Concluded {

@@ -84,6 +84,18 @@ void failure_ledger::put_root_cause_first() {
     std::rotate(failures_.begin(), cause, cause + 1);
 }
 
+std::string failure_ledger::kind_of(exit_class which, const std::string& message) {
+  if (which != exit_class::SOFTWARE)
+    return {};
+  std::string kind;
+  for (const char c : message)
+    if (c < '0' || c > '9')
+      kind += c;
+    else if (kind.empty() || kind.back() != '#')
+      kind += '#';
+  return kind;
+}
+
 std::string failure_ledger::root_cause_in_words() const {
   invariant(!failures_.empty(), "a judgement needs a failure");
   const auto& first = failures_.front();

@@ -23,9 +23,29 @@ TEST_SUITE("recovery_core: the budget of each node") {
     auto s = planner_story::two_that_run(1);
     CHECK(s.fails_and_ends("a").find("record RestartCounted g1 to a, restart 1") == 0);
     s.is_sealed();
+    s.now += 1h; // of work: it is no failure of the start
     CHECK(s.fails_and_ends("b").find("record RestartCounted g2 to b, restart 2") == 0);
     s.is_sealed();
     CHECK(s.fails_and_ends("b").find("the only restart of node b is used up") != std::string::npos);
+  }
+
+  TEST_CASE("one failure at the start on several nodes is the job's: as often as one may have it") {
+    for (const bool works : {false, true}) {
+      auto s = planner_story::that_runs({"a", "b", "c"}, planner_story::sizes(3, 3),
+                                        planner_story::restarts(2));
+      const auto fails = [&](const char* node) {
+        s.now += works ? 1h : 1s;
+        return s.fails_and_ends(node);
+      };
+      for (const char* node : {"a", "b"}) {
+        CHECK(goes_on(fails(node)));
+        s.is_sealed();
+      }
+      const auto third = fails("c");
+      CHECK(is_over(third) == !works);
+      CHECK((third.find("the last 3 generations have failed in this way within 10.0 s of their "
+                        "start, on whatever node") != std::string::npos) == !works);
+    }
   }
 }
 

@@ -13,6 +13,16 @@ namespace troupe::actors {
 
 using namespace messages;
 
+namespace {
+
+std::string kind_of_first(capnp::List<WorkerFailure>::Reader failures) {
+  return failures.size() == 0
+             ? std::string()
+             : failure_ledger::kind_of(failures[0].getExitClass(), failures[0].getMessage().cStr());
+}
+
+} // namespace
+
 /// Records are facts, each of which replaces an earlier one of its kind; so compaction may drop
 /// what was replaced, and reading a record twice changes nothing. What has no record is learned
 /// from the nodes: which are here, what they run, and that a generation has ended without a counted
@@ -47,7 +57,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   auto counted = m.read();
                   restart_count_ = counted->getRestartCount();
                   without_progress_ = counted->getWithoutProgress();
-                  start_pause_.recall(counted->getFailedAtStart());
+                  start_pause_.recall(counted->getFailedAtStart(), counted->getSameAtStart(),
+                                      kind_of_first(counted->getFailures()));
                   // Records of an old journal do not carry the sum, so there each one counts.
                   const node_name node = counted->getNode().cStr();
                   const auto sum = counted->getRestartsUsed();

@@ -146,6 +146,17 @@ void recovery_core::count_restart(effects& out, instant now) {
     TROUPE_RARE("planner: the budget of restarts ends the job");
     return conclude(out, now, ending::failed, fmt::format("{}; {}", cause, budget));
   }
+  const auto pause = start_pause_.failed(now, root.shown_at - works_since_,
+                                         failure_ledger::kind_of(root.judged.which, root.message));
+  if (const auto same = start_pause_.same_in_a_row(); same > restarts_used_.allowed()) {
+    TROUPE_RARE("planner: one failure at the start on several nodes ends the job");
+    return conclude(out, now, ending::failed,
+                    fmt::format("{}; the last {} generations have failed in this way within {} of "
+                                "their start, on whatever node: the next would, too "
+                                "(--max-restarts {})",
+                                cause, same, troupe::in_words(start_pause_.within()),
+                                restarts_used_.allowed()));
+  }
   // The counted restart and the next number go to the journal together, in this order, and the next
   // generation starts behind both. A master that falls in between has counted against the node all
   // the same.
@@ -160,7 +171,6 @@ void recovery_core::count_restart(effects& out, instant now) {
   // On record with the counted restart, so that a master that is restarted does not begin to count
   // anew.
   without_progress_ = fruitless;
-  const auto pause = start_pause_.failed(now, root.shown_at - works_since_);
   TROUPE_RARE_IF(pause > duration{}, "planner: a start waits, as others have failed at theirs");
   out.push_back(record{author_
                            .write<RestartCounted>(current_,
@@ -171,6 +181,7 @@ void recovery_core::count_restart(effects& out, instant now) {
                                                     b.setWithoutProgress(without_progress_);
                                                     b.setRestartsUsed(restarts_used);
                                                     b.setFailedAtStart(start_pause_.in_a_row());
+                                                    b.setSameAtStart(start_pause_.same_in_a_row());
                                                     failures_.write(b.initFailures(
                                                         static_cast<unsigned>(failures_.size())));
                                                   })

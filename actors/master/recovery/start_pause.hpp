@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -20,23 +21,36 @@ struct start_pause_options {
   duration most = limits::start_pause_most;
 };
 
-/// How long the next start waits after failures that came at the start. A program that cannot start
-/// yet (a name server, a mount, a licence that is not there) fails within milliseconds, and would
-/// use up all its restarts before anything could change. The first failure is followed at once, as
-/// most causes are gone then; one that comes after a while of work begins the count anew. Pure.
+/// What failures at the start that follow each other say: how long the next start waits, and
+/// whether they are one and the same failure.
+///
+/// A program that cannot start yet (a name server, a mount, a licence that is not there) fails
+/// within milliseconds, and would use up all its restarts before anything could change. The first
+/// failure is followed at once, as most causes are gone then; one that comes after a while of work
+/// begins the count anew.
+///
+/// A program that can never start (a mistyped name) fails the same way on whatever node it shows
+/// first, so that the budgets of N nodes would try it N times as often as that of one. Pure.
 class start_pause {
  public:
   explicit start_pause(start_pause_options options) : options_(options) {}
 
-  /// A failure that is counted, after so long a time of work. Answers the pause that begins.
-  duration failed(instant now, duration worked) {
+  /// A failure that is counted, after so long a time of work. `how`: two of the same are the same
+  /// failure; empty: it is none of the program's. Answers the pause that begins.
+  duration failed(instant now, duration worked, const std::string& how) {
     in_a_row_ = worked < options_.within ? in_a_row_ + 1 : 0;
+    same_in_a_row_ = in_a_row_ == 0 || how.empty() ? 0 : how == how_ ? same_in_a_row_ + 1 : 1;
+    how_ = how;
     const auto wait = pause();
     until_ = wait > duration{} ? std::optional(now + wait) : std::nullopt;
     return wait;
   }
   /// What an earlier planner had counted; its pause is over by the time that a master has begun.
-  void recall(std::uint32_t in_a_row) { in_a_row_ = in_a_row; }
+  void recall(std::uint32_t in_a_row, std::uint32_t same_in_a_row, std::string how) {
+    in_a_row_ = in_a_row;
+    same_in_a_row_ = same_in_a_row;
+    how_ = std::move(how);
+  }
 
   /// Until when no generation may start; asked with the time, so that it ends by itself.
   bool holds(instant now) {
@@ -46,6 +60,9 @@ class start_pause {
   }
   std::optional<instant> until() const { return until_; }
   std::uint32_t in_a_row() const { return in_a_row_; }
+  /// The last so many failures came at the start, and were the same.
+  std::uint32_t same_in_a_row() const { return same_in_a_row_; }
+  duration within() const { return options_.within; }
   /// Behind "restarting"; empty without a pause.
   std::string in_words(duration wait) const {
     return wait == duration{}
@@ -66,7 +83,8 @@ class start_pause {
   }
 
   start_pause_options options_;
-  std::uint32_t in_a_row_ = 0;
+  std::uint32_t in_a_row_ = 0, same_in_a_row_ = 0;
+  std::string how_;
   std::optional<instant> until_;
 };
 

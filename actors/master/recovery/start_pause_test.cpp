@@ -13,7 +13,7 @@ TEST_SUITE("start_pause") {
     auto now = instant{} + 1h;
     std::vector<duration> pauses;
     for (int i = 0; i < 7; ++i) {
-      pauses.push_back(p.failed(now, 50ms));
+      pauses.push_back(p.failed(now, 50ms, "x"));
       CHECK(p.holds(now) == (i > 0));
       now += 1min;
       CHECK_FALSE(p.holds(now));
@@ -25,25 +25,46 @@ TEST_SUITE("start_pause") {
   TEST_CASE("work begins the count anew") {
     start_pause p({10s, 100ms, 1s});
     const auto now = instant{} + 1h;
-    p.failed(now, 0s);
-    CHECK(p.failed(now, 9s) == 100ms);
-    CHECK(p.failed(now, 10s) == 0s);
+    p.failed(now, 0s, "x");
+    CHECK(p.failed(now, 9s, "x") == 100ms);
+    CHECK(p.failed(now, 10s, "x") == 0s);
     CHECK_FALSE(p.holds(now));
     CHECK(p.in_a_row() == 0);
-    CHECK(p.failed(now, 0s) == 0s);
-    CHECK(p.failed(now, 0s) == 100ms);
+    CHECK(p.failed(now, 0s, "x") == 0s);
+    CHECK(p.failed(now, 0s, "x") == 100ms);
   }
 
   TEST_CASE("a later planner goes on from the count of the one before") {
     start_pause p({10s, 100ms, 1s});
-    p.recall(3);
+    p.recall(3, 0, "");
     CHECK_FALSE(p.until());
-    CHECK(p.failed(instant{} + 1h, 0s) == 400ms);
+    CHECK(p.failed(instant{} + 1h, 0s, "x") == 400ms);
+  }
+
+  TEST_CASE("failures are the same while nothing comes between") {
+    start_pause p({10s, 100ms, 1s});
+    const auto now = instant{} + 1h;
+    const auto same = [&](duration worked, const char* how) {
+      p.failed(now, worked, how);
+      return p.same_in_a_row();
+    };
+    CHECK(same(0s, "x") == 1);
+    CHECK(same(0s, "x") == 2);
+    CHECK(same(0s, "y") == 1);
+    CHECK(same(0s, "") == 0); // killed
+    CHECK(same(0s, "") == 0);
+    CHECK(same(0s, "x") == 1);
+    CHECK(same(10s, "x") == 0); // it had worked
+    CHECK(same(0s, "x") == 1);
+    start_pause later({10s, 100ms, 1s});
+    later.recall(3, 2, "x");
+    later.failed(now, 0s, "x");
+    CHECK(later.same_in_a_row() == 3);
   }
 
   TEST_CASE("it never waits longer than its bound") {
     start_pause p({10s, 100ms, 1s});
-    p.recall(4'000'000'000U);
-    CHECK(p.failed(instant{} + 1h, 0s) == 1s);
+    p.recall(4'000'000'000U, 0, "");
+    CHECK(p.failed(instant{} + 1h, 0s, "x") == 1s);
   }
 }
