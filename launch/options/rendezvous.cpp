@@ -341,7 +341,10 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_arguments& w, std:
   if (w.standalone && nodes_max > 1)
     return failure(errc::invalid, "--standalone is for one node; leave out --nnodes");
   const bool no_address = w.backend == "static" && w.endpoint.empty() && !w.master_port;
-  const bool named = around && around->named && !is_said(w);
+  // A job of one node that a worker starts is a job of its own; one of several needs a place to
+  // meet, and the outer job's master would not let it in under another id.
+  const bool others = nodes_max == 1 && around && around->in_worker;
+  const bool named = around && around->named && !others && !is_said(w);
   if (w.standalone || (no_address && nodes_max == 1 && !named)) {
     r.backend = rendezvous_backend::dynamic;
     r.standalone = true;

@@ -204,8 +204,10 @@ std::optional<std::uint32_t> rank_among_siblings(const scheduler_environment& s,
 result<scheduler_environment> find_scheduler_environment(const variables& environment,
                                                          const std::string& host) {
   auto found = from_first_variable(environment, host);
-  if (found)
-    find_siblings(*found, environment, host);
+  if (!found)
+    return found;
+  find_siblings(*found, environment, host);
+  found->in_worker = value(environment, "TORCHELASTIC_RUN_ID").has_value();
   return found;
 }
 

@@ -17,6 +17,9 @@ struct scheduler_environment {
   /// It is this job's own and listens already, or another process starts it: what
   /// TROUPE_MASTER_ADDR and DLROVER_MASTER_ADDR name. Otherwise it is the first of the job's nodes.
   bool named = false;
+  /// This process is below a worker of some launcher, torchrun's or ours, whose job these variables
+  /// may be about: a script that starts a launcher of its own hands them on.
+  bool in_worker = false;
   std::optional<std::uint32_t> node_rank;
   std::optional<std::uint32_t> nodes;
   /// The variable that said it.

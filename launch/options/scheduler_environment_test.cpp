@@ -194,6 +194,17 @@ TEST_CASE("an option goes before any variable, and a job on one node needs neith
   CHECK(met({}, with(slurm, {{"SLURM_NODEID", "x"}})) == "alone");
 }
 
+TEST_CASE("a job of one node that a worker starts is its own, whatever the outer job's pod says") {
+  const variables pod{{"DLROVER_MASTER_ADDR", "outer:50001"}, {"PET_MASTER_ADDR", "pet"}};
+  const auto inside = with(pod, {{"TORCHELASTIC_RUN_ID", "outer"}});
+  CHECK(met({}, pod) == "outer:50001 from DLROVER_MASTER_ADDR");
+  CHECK(met({}, inside) == "alone");
+  CHECK(met({"--nnodes=1", "--nproc-per-node=2"}, inside) == "alone");
+  CHECK(met({"--rdzv-backend=c10d"}, inside) == "localhost:29400 from nothing says another");
+  CHECK(met({"--rdzv-endpoint=x"}, inside) == "x:29400 from --rdzv-endpoint");
+  CHECK(met({"--nnodes=2"}, inside) == "outer:50001 from DLROVER_MASTER_ADDR");
+}
+
 TEST_CASE("the number of nodes is taken from the scheduler environment when that is asked for") {
   CHECK(launched({"--nnodes=auto"}, slurm).nodes_max == 4);
   const auto found = launched({"--nnodes=auto"}, volcano, "job-worker-1").rendezvous;
