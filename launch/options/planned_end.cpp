@@ -12,7 +12,6 @@ namespace {
 constexpr auto mode_variable = "DLROVER_TRAINING_ELASTIC_MODE";
 constexpr auto begin_variable = "DLROVER_UCP_WAIT_TIME";
 constexpr auto within_variable = "DLROVER_UCP_MAX_WAIT_TIME";
-constexpr auto usual_stop_file = "/tmp/stop";
 
 using variables = std::map<std::string, std::string>;
 
@@ -85,8 +84,8 @@ option_group planned_end_group(planned_end_arguments& w) {
        {scope::node,
         {"--stop-file"},
         "FILE",
-        "With ucp: a file that has workers save and end, too; it is removed before they start "
-        "(/tmp/stop); empty: none",
+        "With ucp: a file that has workers save and end, too (TROUPE_STOP_FILE tells them); it is "
+        "removed before they start (in the run's directory; /tmp/stop, too); empty: none",
         into(w.stop_file)}}});
 }
 
@@ -115,7 +114,7 @@ result<planned_end_settings> derive_planned_end(const planned_end_arguments& w,
     return tl::make_unexpected(within.error());
   s.within = *within;
   if (s.asks)
-    s.stop_file = w.stop_file.value_or(usual_stop_file);
+    s.stop_file = w.stop_file;
   if (w.ucp_device != "cpu")
     s.ucp_device = w.ucp_device;
   return s;

@@ -20,8 +20,8 @@ struct planned_end_settings {
   int signal = SIGUSR1;
   duration begin_within = limits::planned_end_begin_within;
   duration within = limits::planned_end_within;
-  /// Removed before workers start; empty: none.
-  std::string stop_file;
+  /// Removed before workers start; empty: none. Nothing: one in the run's directory.
+  std::optional<std::string> stop_file = std::string();
   /// Where universal checkpoints are converted; empty: on the CPU.
   std::string ucp_device;
 };

@@ -126,9 +126,10 @@ class life {
     open_bulk(where.master);
     auto copies = give_copies(contract);
     output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
-    auto node_options = node_options_of(
-        options_, machine_, where, facts_.node, facts_.seed,
-        heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
+    auto node_options =
+        node_options_of(options_, machine_, where, facts_.node, facts_.seed,
+                        heard_by(outcome_, contract.output,
+                                 program_of(contract, output_, processes, log_->sink())));
     node_options.uplink.bulk_port = bulk_links()->where().port;
     node_options.uplink.of_job = said;
     const auto memory = ckpt::snapshot_watch::open(contract.checkpoint_memory);

@@ -10,26 +10,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
-
-#include <unistd.h>
 
 namespace troupe::launch {
 
 namespace {
-
-/// One that is left would end the workers after their first step.
-result<void> remove_stop_file(const std::string& path) {
-  if (path.empty() || ::unlink(path.c_str()) == 0 || errno == ENOENT)
-    return {};
-  return failure(errc::invalid,
-                 fmt::format("--stop-file {} is there and cannot be removed, and would end the "
-                             "workers after one step: {}",
-                             path, std::strerror(errno)));
-}
 
 /// Since a file was last written to.
 duration age_of(const std::string& path) {
@@ -78,17 +64,19 @@ actors::exit_report exit_report_of(const worker_files& left, const ports::exit_s
 
 actors::training_program program_of(const worker_contract& contract,
                                     const std::shared_ptr<worker_output>& output,
-                                    const std::shared_ptr<ports::process_host>& processes) {
+                                    const std::shared_ptr<ports::process_host>& processes,
+                                    const log::sink& log) {
   actors::training_program p;
   // As counted when a worker was started last.
   const auto kills = std::make_shared<std::atomic<std::uint64_t>>(0);
-  p.spec = [contract, output, kills](const actors::assignment& a) -> result<ports::process_spec> {
+  p.spec = [contract, output, kills,
+            log](const actors::assignment& a) -> result<ports::process_spec> {
     const auto files = output->begin(a);
     if (!files)
       return tl::make_unexpected(files.error());
     if (const auto written = write_rank_files(contract.rank_files, a); !written)
       return tl::make_unexpected(written.error());
-    if (const auto removed = remove_stop_file(contract.stop_file); !removed)
+    if (const auto removed = remove_stop_files(contract.stops, log); !removed)
       return tl::make_unexpected(removed.error());
     *kills = memory_kills().value_or(0);
     auto spec = worker_spec(contract, a);

@@ -22,7 +22,10 @@ worker_contract contract_of(const launcher_options& o,
   c.signals = o.signals.words;
   c.omp_threads = o.omp_threads;
   c.rank_files = o.rank_files;
-  c.stop_file = o.policy.planned_end.stop_file;
+  if (const auto& said = o.policy.planned_end.stop_file)
+    c.stops.own = *said;
+  else
+    c.stops = {run_directory + "/stop", usual_stop_file};
   c.ucp_device = o.policy.planned_end.ucp_device;
   c.tells_rank_after_topology = !o.rank_files.empty() || !o.policy.topology.file.empty();
   c.output = {o.streams, o.role, host, run_directory};
@@ -215,6 +218,10 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   if (c.omp_threads)
     env.emplace("OMP_NUM_THREADS", number(*c.omp_threads));
   env["TROUPE_GENERATION"] = number(a.which.value);
+  constexpr auto stop_file = "TROUPE_STOP_FILE";
+  env.erase(stop_file); // of an outer job
+  if (!c.stops.own.empty())
+    env[stop_file] = c.stops.own;
   if (!c.ucp_device.empty())
     env["TROUPE_UCP_DEVICE_TYPE"] = c.ucp_device;
   if (c.tells_rank_after_topology) {

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/training_program.hpp"
 #include "launch/options/options.hpp"
+#include "launch/worker/stop_files.hpp"
 #include "launch/worker/worker_files.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -28,8 +29,7 @@ struct worker_contract {
   std::optional<unsigned> omp_threads;
   /// The interface by which this machine reaches link-local addresses; empty if it uses none.
   std::string zone;
-  /// Removed before workers start; empty: none.
-  std::string stop_file;
+  stop_files stops;
   /// TROUPE_UCP_DEVICE_TYPE; empty: not set.
   std::string ucp_device;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.

@@ -143,6 +143,16 @@ def test_a_stop_file_that_was_left_is_removed(shell: Start, tmp_path: Path) -> N
     assert run.wait(WITHIN) == [0], run.err()
 
 
+def test_without_a_word_the_stop_file_is_the_run_s_own_and_none_is_left_for_the_next_workers(shell: Start) -> None:
+    script = """
+        case $TROUPE_STOP_FILE in /tmp/stop|"") exit 9;; esac
+        test $TORCHELASTIC_RESTART_COUNT = 1 && { test ! -e $TROUPE_STOP_FILE; exit; }
+        touch $TROUPE_STOP_FILE && exit 3
+    """
+    run = shell(script, options=["--elastic-mode=ucp"], restarts=1)
+    assert run.wait(WITHIN) == [0], run.err()
+
+
 def test_a_stop_file_that_cannot_be_removed_is_said(shell: Start, tmp_path: Path) -> None:
     (tmp_path / "stop").mkdir()
     run = shell("exit 0", options=["--elastic-mode=ucp", f"--stop-file={tmp_path / 'stop'}"])
