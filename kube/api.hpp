@@ -20,6 +20,7 @@ struct api_answer {
   unsigned status = 0;                 ///< of HTTP; 0: none came
   std::string body;                    ///< with status 0: why none came, in words
   std::optional<duration> retry_after; ///< Retry-After, in whole seconds
+  bool is_too_large = false;           ///< with status 0: it was not read to its end
 };
 
 /// Worth another attempt later: no answer, too many requests, or a server that is not well.

@@ -24,6 +24,8 @@ inline constexpr std::size_t page_of_list = 500;
 inline constexpr std::size_t objects_followed_max = 50'000;
 inline constexpr auto watch_again_first = 500ms;
 inline constexpr auto watch_again_most = 10s;
+/// A collection that could not be heard of for so long is told of.
+inline constexpr auto watch_unheard_untold = 30s;
 /// A server ends a watch after a time that is asked for: this much, and up to twice as much.
 inline constexpr auto watch_for = 240s;
 /// One that does not end it in time is taken for gone.

@@ -31,8 +31,8 @@ bool is_newer(const std::string& one, const std::string& than) {
 } // namespace
 
 watch_core::watch_core(options o)
-    : options_(std::move(o)), again_(limits::watch_again_first, limits::watch_again_most),
-      random_(options_.seed) {}
+    : options_(std::move(o)), page_(limits::page_of_list),
+      again_(limits::watch_again_first, limits::watch_again_most), random_(options_.seed) {}
 
 watch_core::effects watch_core::start(instant now) {
   effects out;
@@ -63,7 +63,7 @@ void watch_core::list(effects& out, instant) {
   again_at_.reset();
   if (continue_.empty())
     seen_.clear();
-  auto what = fmt::format("limit={}", limits::page_of_list);
+  auto what = fmt::format("limit={}", page_);
   if (!continue_.empty())
     what += "&continue=" + escaped(continue_);
   asked_ = ++last_number_;
@@ -96,11 +96,15 @@ watch_core::effects watch_core::answered(instant now, std::uint64_t number, cons
   effects out;
   if (phase_ != phase::listing || number != asked_)
     return out;
-  if (a.status == 200)
+  if (a.status == 200) {
     take_page(out, now, a);
-  else
-    // A list whose pages are too old (410) begins anew.
-    rest(out, now, a, true);
+    return out;
+  }
+  // Of objects that are larger than most, as pods with long templates and statuses.
+  if (a.is_too_large)
+    page_ = std::max<std::size_t>(page_ / 4, 1);
+  // A list whose pages are too old (410) begins anew.
+  rest(out, now, a, true);
   return out;
 }
 
@@ -117,7 +121,7 @@ void watch_core::take_page(effects& out, instant now, const api_answer& a) {
     return list(out, now);
   from_ = text(*page, {"metadata", "resourceVersion"});
   drop_unseen(out);
-  again_.reset();
+  heard();
   refused_told_ = false;
   out.push_back(all_told{});
   watch(out, now);
@@ -201,6 +205,7 @@ void watch_core::take_event(effects& out, instant now, const json::value& event)
   if (at.empty() || !is_newer(at, from_))
     return;
   from_ = at;
+  heard();
   if (type == "DELETED")
     take_gone(out, *object);
   else if (type == "ADDED" || type == "MODIFIED")
@@ -213,7 +218,7 @@ watch_core::effects watch_core::closed(instant now, std::uint64_t number, const 
     return out;
   const bool ended_well = a.status == 200;
   if (ended_well && now - opened_ >= limits::watch_least) {
-    again_.reset();
+    heard();
     watch(out, now);
     return out;
   }
@@ -233,11 +238,38 @@ void watch_core::rest(effects& out, instant now, const api_answer& a, bool list_
   if (a.status == 403 || a.status == 404) {
     tell_refused(out, a);
     wait = limits::watch_again_most;
+  } else {
+    tell_unheard(out, now, a);
   }
   wait += std::chrono::duration_cast<duration>(wait * random_.unit());
   if (a.retry_after)
     wait = std::max(wait, std::min<duration>(*a.retry_after, limits::mark_retry_after_most));
   again_at_ = now + wait;
+}
+
+void watch_core::heard() {
+  again_.reset();
+  unheard_since_.reset();
+  unheard_told_ = false;
+}
+
+/// A server that is started again is back before this.
+void watch_core::tell_unheard(effects& out, instant now, const api_answer& a) {
+  if (!unheard_since_)
+    unheard_since_ = now;
+  if (now - *unheard_since_ < limits::watch_unheard_untold || std::exchange(unheard_told_, true))
+    return;
+  out.push_back(
+      note{{log::level::warning,
+            "watch_unheard",
+            fmt::format(
+                "{} cannot be followed for {} s: {}. What changes there is not known until it can; "
+                "it is tried again every {} s",
+                options_.collection,
+                std::chrono::duration_cast<std::chrono::seconds>(now - *unheard_since_).count(),
+                in_words(a),
+                std::chrono::duration_cast<std::chrono::seconds>(limits::watch_again_most).count()),
+            {{"collection", options_.collection}}}});
 }
 
 void watch_core::tell_refused(effects& out, const api_answer& a) {

@@ -23,6 +23,7 @@ namespace troupe::kube {
 ///     list → watch → (ended by the server) → watch from where it was
 ///                  → (410, too old)        → list
 ///                  → (no answer, 429, 5xx) → the same again, later
+///            (a page is too large)        → a list by smaller pages
 ///
 /// Each state of an object is told once: what a list repeats and what a watch repeats or delivers
 /// late is dropped. What has gone while nothing was watched is found by the next list. Only keys,
@@ -97,6 +98,8 @@ class watch_core {
   void drop_unseen(effects& out);
   void rest(effects& out, instant now, const api_answer& a, bool list_anew);
   void tell_refused(effects& out, const api_answer& a);
+  void tell_unheard(effects& out, instant now, const api_answer& a);
+  void heard();
   void leave_watch(effects& out);
   std::string query(const std::string& more) const;
 
@@ -109,7 +112,10 @@ class watch_core {
   std::optional<instant> again_at_;
   instant opened_{};        ///< the watch
   instant watched_until_{}; ///< it is cut if it has not ended by then
+  std::size_t page_;        ///< objects of one answer
+  std::optional<instant> unheard_since_;
   bool refused_told_ = false;
+  bool unheard_told_ = false;
   bool full_told_ = false;
   std::map<std::string, version> known_;
   std::set<std::string> seen_; ///< in this list

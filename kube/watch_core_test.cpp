@@ -148,6 +148,40 @@ TEST_SUITE("watch_core") {
     CHECK(f.news() == list{"jobs/d@30", "-jobs/a", "all"});
   }
 
+  TEST_CASE("asks for smaller pages where an answer is too large, until one is not") {
+    following f;
+    f.start();
+    std::vector<std::string> limits_asked;
+    while (f.asked.find("limit=1&") == std::string::npos) {
+      f.perform(f.core.answered(f.now, f.number, {0, "body limit exceeded", {}, true}));
+      f.wait();
+      limits_asked.push_back(f.asked.substr(0, f.asked.find('&')));
+      REQUIRE(limits_asked.size() < 10);
+    }
+    CHECK(limits_asked.front() == "/api/v1/namespaces/jobs/pods?limit=125");
+    f.answer(200, page({object("a", 1)}, 9, "next"));
+    CHECK(f.asked.find("limit=1&continue=next") != std::string::npos);
+    f.answer(200, page({object("b", 2)}, 10));
+    CHECK(f.news() == list{"jobs/a@1", "jobs/b@2", "all"});
+  }
+
+  TEST_CASE("what cannot be followed for long is told once, and again after it was heard") {
+    auto f = following::started();
+    for (int row = 1; row <= 2; ++row) {
+      f.ends(500);
+      const auto began = f.now;
+      while (f.now - began < 5min) {
+        f.wait();
+        f.watches ? f.ends(500) : f.answer(500);
+      }
+      REQUIRE(f.notes.size() == static_cast<std::size_t>(row));
+      CHECK(f.notes.back().name == std::string("watch_unheard"));
+      CHECK(f.notes.back().text.find("/api/v1/namespaces/jobs/pods cannot be followed for ") == 0);
+      f.wait();
+      f.line(event("ADDED", object("later", 100 + row)));
+    }
+  }
+
   TEST_CASE("tells that an object was replaced by another of its name") {
     auto f = following::started();
     f.line(event("ADDED", object("a", 20, "another")));

@@ -189,9 +189,12 @@ void api_exchange::forget() {
   conclude({});
 }
 
-void api_exchange::fail(const std::string& why) {
+void api_exchange::fail(const std::string& why, bool is_too_large) {
   const auto& server = shared_->access.server;
-  conclude({0, fmt::format("the API server at {}: {}", ports::to_string(server), why), {}});
+  conclude({0,
+            fmt::format("the API server at {}: {}", ports::to_string(server), why),
+            {},
+            is_too_large});
 }
 
 /// The connection is not said goodbye to: nothing of it is used again.

@@ -58,7 +58,8 @@ class api_exchange : public std::enable_shared_from_this<api_exchange> {
       if (!self->ended_)
         return;
       if (ec)
-        return self->fail(std::string(step) + ": " + ec.message());
+        return self->fail(std::string(step) + ": " + ec.message(),
+                          ec == boost::beast::http::error::body_limit);
       if constexpr (sizeof...(Args) == 0)
         (self.get()->*next)();
       else
@@ -76,7 +77,7 @@ class api_exchange : public std::enable_shared_from_this<api_exchange> {
   void take_lines(const error_code& ec);
   void end();
   void give_up();
-  void fail(const std::string& why);
+  void fail(const std::string& why, bool is_too_large = false);
   void conclude(const kube::api_answer& a);
 
   std::shared_ptr<api_shared> shared_;
