@@ -6,6 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <system_error>
 
 namespace troupe::messages {
 
@@ -17,10 +20,22 @@ std::string job_word::in_words() const {
                                              : fmt::format("{}={}", name, value);
 }
 
+namespace {
+
+std::optional<double> number_in(const std::string& text) {
+  double value = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, wrong] = std::from_chars(text.data(), end, value);
+  return wrong == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+} // namespace
+
 bool agree(const job_word& a, const job_word& b) {
   if (!a.content.empty() && !b.content.empty() && a.name != topology_option)
     return a.content == b.content;
-  return a.value == b.value;
+  const auto one = number_in(a.value), other = number_in(b.value);
+  return a.value == b.value || (one && one == other);
 }
 
 const job_word* find(const job_words& words, const std::string& name) {

@@ -25,8 +25,8 @@ struct job_word {
 /// A file that may change while the job runs, and then is not what an earlier node has sent.
 constexpr auto topology_option = "--topology";
 
-/// Whether they ask for the same. Paths may differ between machines, so of two files only the
-/// contents are compared, if both are known and do not change.
+/// Whether they ask for the same, which 9 and 9.0 do. Paths may differ between machines, so of two
+/// files only the contents are compared, if both are known and do not change.
 bool agree(const job_word& a, const job_word& b);
 
 using job_words = std::vector<job_word>;

@@ -1,12 +1,12 @@
 #include "launch/wiring/elasticity_file.hpp"
 
+#include "runtime/os/read_at_most.hpp"
+
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 
 namespace troupe::launch {
@@ -133,17 +133,14 @@ result<actors::elasticity> read_elasticity(const std::string& text,
 
 result<actors::elasticity> load_elasticity(const std::string& path,
                                            elasticity_config::variant which) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(config_bytes_max + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad())
+  const auto text = os::read_at_most(path, config_bytes_max);
+  if (!text)
     return failure(errc::invalid,
-                   fmt::format("--elasticity-config {}: {}", path, std::strerror(errno)));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > config_bytes_max)
+                   fmt::format("--elasticity-config {}: {}", path, std::strerror(text.error())));
+  if (text->size() > config_bytes_max)
     return failure(errc::invalid, fmt::format("--elasticity-config {}: more than {} bytes", path,
                                               config_bytes_max));
-  auto read = read_elasticity(text, which);
+  auto read = read_elasticity(*text, which);
   if (!read)
     read.error().what = fmt::format("--elasticity-config {}: {}", path, read.error().what);
   return read;

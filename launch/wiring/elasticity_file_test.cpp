@@ -3,6 +3,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace troupe::launch;
 using variant = troupe::actors::elasticity_config::variant;
 
@@ -61,4 +66,14 @@ TEST_CASE("a file that cannot be read") {
   const auto e = load_elasticity("/nonexistent/ds.json", variant::capped);
   REQUIRE_FALSE(e);
   CHECK(e.error().what == "--elasticity-config /nonexistent/ds.json: No such file or directory");
+}
+
+TEST_CASE("a pipe that has no writer holds nothing up") {
+  const auto path =
+      (std::filesystem::temp_directory_path() / fmt::format("troupe_pipe_{}", ::getpid())).string();
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const auto e = load_elasticity(path, variant::capped);
+  ::unlink(path.c_str());
+  REQUIRE_FALSE(e);
+  CHECK(e.error().what.find("--elasticity-config " + path + ": ") == 0);
 }

@@ -2,17 +2,13 @@
 
 #include "launch/options/job_words.hpp"
 #include "messages/limits.hpp"
-#include "runtime/os/process/unique_fd.hpp"
+#include "runtime/os/read_at_most.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <string>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <utility>
 
 namespace troupe::launch {
 
@@ -22,22 +18,12 @@ namespace {
 constexpr std::size_t file_max = limits::job_option_content_max / 2 - (8u << 10);
 
 result<std::string> content_of(const std::string& path) {
-  const os::unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file)
-    return failure(errc::invalid, std::strerror(errno));
-  std::string text;
-  std::array<char, 16u << 10> some{};
-  while (text.size() <= file_max) {
-    const auto got = ::read(file.get(), some.data(), some.size());
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return failure(errc::invalid, std::strerror(errno));
-    if (got == 0)
-      return text;
-    text.append(some.data(), static_cast<std::size_t>(got));
-  }
-  return failure(errc::invalid, fmt::format("more than {} bytes", file_max));
+  auto text = os::read_at_most(path, file_max);
+  if (!text)
+    return failure(errc::invalid, std::strerror(text.error()));
+  if (text->size() > file_max)
+    return failure(errc::invalid, fmt::format("more than {} bytes", file_max));
+  return std::move(*text);
 }
 
 } // namespace

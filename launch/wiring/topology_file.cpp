@@ -1,11 +1,10 @@
 #include "launch/wiring/topology_file.hpp"
 
-#include "runtime/os/process/unique_fd.hpp"
+#include "runtime/os/read_at_most.hpp"
 #include "topology/limits.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -15,9 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 namespace troupe::launch {
 
@@ -35,33 +32,14 @@ tl::unexpected<error> refused(int why) {
                  why == ENOENT ? "there is no such file" : std::strerror(why));
 }
 
-result<std::string> content_of(const std::string& path) {
-  const os::unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file)
-    return refused(errno);
-  std::string text;
-  std::array<char, 64u << 10> some{};
-  while (text.size() <= limits::topology_text_max) {
-    const auto got = ::read(file.get(), some.data(), some.size());
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return refused(errno);
-    if (got == 0)
-      return text;
-    text.append(some.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
 } // namespace
 
 result<topology::topology_read> read_topology_file(const topology_settings& from) {
-  auto text = content_of(from.file);
+  auto text = os::read_at_most(from.file, limits::topology_text_max);
   if (!text && !from.content.empty())
     text = from.content;
   if (!text)
-    return tl::make_unexpected(text.error());
+    return refused(text.error());
   return topology::read_topology(*text, from.label_keys);
 }
 

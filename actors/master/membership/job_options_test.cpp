@@ -51,6 +51,7 @@ TEST_SUITE("job_options") {
     o.take("a", {check, factor("3")});
     CHECK(o.is_taking());
     CHECK(text(o.judge({check, factor("3")}, false)) == "fits");
+    CHECK(text(o.judge({factor("3.0")}, false)) == "fits");
     CHECK(text(o.judge({}, false)) == "fits");
     CHECK(text(o.judge({factor("4")}, false)) ==
           "it was told --straggler-factor 4, and node a, the job's first, --straggler-factor 3: "
