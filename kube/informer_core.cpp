@@ -24,8 +24,9 @@ std::string collection(const std::string& root, const std::string& name_space, c
                             : fmt::format("{}/namespaces/{}/{}", root, name_space, plural);
 }
 
-std::string route_of(const std::string& name_space, const std::string& label) {
-  return name_space + "." + label;
+std::string route_of(const std::string& name_space, const std::string& label,
+                     const std::string& uid) {
+  return fmt::format("{}.{}.{}", name_space, label, uid);
 }
 
 void copy(json::object& to, const json::value& from, std::initializer_list<const char*> names) {
@@ -126,8 +127,9 @@ void informer_core::take(effects& out, std::size_t of, watch_core::effects&& fro
 }
 
 void informer_core::take_job(effects& out, const json::value& object) {
-  const auto route = route_of(text(object, {"metadata", "namespace"}),
-                              label_of(text(object, {"metadata", "name"})));
+  const auto route =
+      route_of(text(object, {"metadata", "namespace"}),
+               label_of(text(object, {"metadata", "name"})), text(object, {"metadata", "uid"}));
   const auto key = key_of(object);
   const bool is_new = jobs_.count(route) == 0;
   auto& job = jobs_[route];
@@ -157,7 +159,8 @@ void informer_core::job_gone(effects& out, const std::string& key) {
 void informer_core::take_pod(effects& out, const json::value& object) {
   const auto uid = text(object, {"metadata", "uid"});
   auto& pod = pods_[uid];
-  pod.route = route_of(text(object, {"metadata", "namespace"}), label(object, job_label));
+  pod.route = route_of(text(object, {"metadata", "namespace"}), label(object, job_label),
+                       controller_of(object));
   auto json = json::serialize(slim_pod(object));
   if (std::exchange(pod.json, json) == json)
     return;

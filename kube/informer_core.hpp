@@ -19,8 +19,10 @@ namespace troupe::kube {
 /// each what is its own.
 ///
 /// Of the newest state of everything it keeps what a job needs to know, so that one that begins
-/// anew is told all of it. A route is the name of a job's actor: "namespace.label", by the label
-/// that the job's pods have.
+/// anew is told all of it. A route is the name of a job's actor: "namespace.label.uid", by the
+/// label that the job's pods have and the identity of their owner. So pods that a deleted job has
+/// left are none of the job that is made under its name, and the actors of both may be there at
+/// once.
 class informer_core {
  public:
   struct options {

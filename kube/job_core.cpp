@@ -16,6 +16,9 @@ namespace {
 
 namespace json = boost::json;
 
+/// Of a master that could not begin: nothing is said of training, which goes on.
+constexpr std::int64_t not_begun = 75;
+
 /// Ends of a master that the next one would not mend.
 const char* why_for_good(std::int64_t exit_code) {
   switch (exit_code) {
@@ -137,8 +140,10 @@ void job_core::plan_wakeup(const moment& now) {
   later(refused_until_);
   if (refused_until_)
     return;
-  for (const auto& at : {created_until_, next_master_at_, restarting_at_})
+  for (const auto& at : {created_until_, next_master_at_, restarting_at_, needed_again_at_})
     later(at);
+  if (runs_since_ && is_blocked_by(failed_start))
+    later(*runs_since_ + limits::master_ran_long);
   if (over_at_) {
     later(*over_at_ + limits::pods_end_within);
     if (job_.keep_for)
@@ -184,8 +189,45 @@ void job_core::judge(effects& out, const moment& now) {
   if (status_.phase().empty() || status_.reason() == "InvalidSpec")
     enter(out, now, "Created", "Accepted", "the operator makes its master's pod");
   judge_master(out, now);
-  if (!status_.is_over())
-    judge_nodes(out, now);
+  if (status_.is_over())
+    return;
+  judge_nodes(out, now);
+  judge_waits(now);
+}
+
+void job_core::need_again() {
+  needs_done_ = 0;
+  token_.look_again();
+}
+
+/// A pod that has a machine and does not begin may lack what was there when it was made.
+void job_core::judge_waits(const moment& now) {
+  const bool any = std::any_of(pods_.begin(), pods_.end(), [](const auto& each) {
+    const auto& p = each.second;
+    return p.is_live() && p.phase == "Pending" &&
+           ((p.role == master_role && p.is_placed) ||
+            p.waits_for.rfind("CreateContainerConfigError", 0) == 0);
+  });
+  if (!any) {
+    needed_again_at_.reset();
+  } else if (!needed_again_at_) {
+    needed_again_at_ = now.at + limits::pod_told_within;
+  } else if (now.at >= *needed_again_at_) {
+    needed_again_at_ = now.at + limits::job_again_most;
+    need_again();
+  }
+}
+
+/// It stays told until a master has run for long.
+void job_core::judge_failed_start(effects& out, const moment& now, const job_pod* newest) {
+  if (newest != nullptr && newest->exit_code == not_begun &&
+      (trouble_.empty() || is_blocked_by(pod_pending) || is_blocked_by(failed_start)))
+    return blocked(out, now, failed_start,
+                   newest->error.empty() ? fmt::format("see the log of pod {}", newest->name)
+                                         : fmt::format("{} (pod {})", newest->error, newest->name));
+  if (runs_since_ && now.at >= *runs_since_ + limits::master_ran_long &&
+      is_blocked_by(failed_start))
+    blocked(out, now, "", "");
 }
 
 const job_pod* job_core::newest_master() const {
@@ -198,6 +240,7 @@ const job_pod* job_core::newest_master() const {
 
 void job_core::judge_master(effects& out, const moment& now) {
   const auto* newest = newest_master();
+  judge_failed_start(out, now, newest);
   if (newest != nullptr && newest->is_live()) {
     next_master_at_.reset();
     return;
@@ -217,6 +260,8 @@ void job_core::judge_master(effects& out, const moment& now) {
   const bool is_first = attempt_ == 0;
   next_master_at_ = now.at + (is_first ? duration::zero() : master_again_.next());
   runs_since_.reset();
+  if (!is_first)
+    need_again();
   if (!is_first)
     say(now, "MasterGone",
         fmt::format("the master's pod has ended or is gone ({}): the next one takes up its "
@@ -247,9 +292,9 @@ void job_core::judge_nodes(effects& out, const moment& now) {
     enter(out, now, "Restarting", "NoNodes", "no pod of a node runs any more; they are replaced");
   else if (phase != "Restarting" && phase != "Running")
     enter(out, now, "Pending", "NoNodesYet", "its pods do not run yet");
-  if (!waits_for.empty())
-    blocked(out, now, "PodPending", waits_for);
-  else if (trouble_.rfind("PodPending", 0) == 0)
+  if (!waits_for.empty() && !is_blocked_by(failed_start))
+    blocked(out, now, pod_pending, waits_for);
+  else if (is_blocked_by(pod_pending))
     blocked(out, now, "", "");
 }
 

@@ -4,6 +4,7 @@
 #include "kube/elastic_job.hpp"
 #include "kube/job_objects.hpp"
 #include "kube/job_status.hpp"
+#include "kube/job_token.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
@@ -26,9 +27,16 @@ namespace troupe::kube {
 ///
 ///     account, rights, service, … → token → master's pod → (its end) → the next one, or: job over
 ///
+/// What was made once may be gone by the time that it is needed: the cluster's collector removes
+/// what a deleted job of the same name has left, late. So all of it is made sure of again before
+/// each pod of a master, and while one that has a machine does not begin.
+///
 /// The pods of the nodes are the master's business: without an operator they are replaced as well.
 class job_core {
  public:
+  /// Reasons of the condition Blocked that no request mends.
+  static constexpr auto pod_pending = "PodPending", failed_start = "MasterCannotStart";
+
   struct options {
     operator_policy policy;
     std::string token; ///< for the job, unless it has one; secret
@@ -71,6 +79,7 @@ class job_core {
     master,
     look,
     remove_pod,
+    remove_pods,
     remove_binding,
     let_go,
     remove_job,
@@ -90,15 +99,20 @@ class job_core {
   next_step next_of_deleted() const;
   next_step next_of_over(const moment& now);
   next_step next_of_live(const moment& now);
+  next_step next_of_suspended() const;
   next_step next_of_master(const moment& now);
   void judge(effects& out, const moment& now);
   void judge_master(effects& out, const moment& now);
   void judge_nodes(effects& out, const moment& now);
+  void judge_waits(const moment& now);
+  void judge_failed_start(effects& out, const moment& now, const job_pod* newest);
+  void need_again();
   void enter(effects& out, const moment& now, const std::string& phase, const std::string& reason,
              const std::string& message);
   void done(step s, const api_answer& a, const moment& now);
-  bool is_settled_by(const moment& now, step s, const api_answer& a);
+  bool is_settled_by(effects& out, const moment& now, step s, const api_answer& a);
   void refused(effects& out, const moment& now, step s, const api_answer& a);
+  bool is_blocked_by(const char* reason) const { return trouble_.rfind(reason, 0) == 0; }
   void blocked(effects& out, const moment& now, const std::string& reason,
                const std::string& message);
   void rest(const moment& now, const api_answer& a);
@@ -107,10 +121,8 @@ class job_core {
   void say(const moment& now, const std::string& reason, const std::string& message,
            bool is_warning);
   const job_pod* newest_master() const;
-  api_request remove_pod(const job_pod& p) const;
   api_request change_finalizers(const char* op) const;
   api_request event_of(const told_event& e) const;
-  std::string path() const;
 
   options options_;
   elastic_job job_;
@@ -121,8 +133,10 @@ class job_core {
   std::map<std::string, job_pod> pods_; ///< by uid
   std::vector<api_request> needs_;
   std::size_t needs_done_ = 0;
-  bool token_done_ = false;
-  std::optional<bool> topology_; ///< whether its ConfigMap has one
+  job_token token_;
+  std::optional<instant> needed_again_at_; ///< unless what has a machine has begun by then
+  bool removed_together_ = false;          ///< all pods, since it is suspended
+  std::optional<bool> topology_;           ///< whether its ConfigMap has one
   bool binding_removed_ = false;
   std::uint32_t attempt_ = 0; ///< of the master's next pod
   std::string created_;       ///< the master's pod that was made and is not told yet

@@ -15,20 +15,16 @@ namespace troupe::kube {
 
 namespace json = boost::json;
 
-std::string job_core::path() const {
-  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", elastic_job_group, job_.name_space,
-                     job_.name);
-}
-
 job_core::next_step job_core::next(const moment& now) {
   if (job_.is_being_deleted)
     return refused_until_ ? std::nullopt : next_of_deleted();
-  if (auto body = status_.patch(); body != status_written_) {
+  if (auto body = status_.patch(job_.uid); body != status_written_) {
     if (!status_at_ || now.at >= *status_at_) {
       status_at_.reset();
       status_written_ = body;
-      return {{step::status,
-               {"PATCH", path() + "/status", "application/merge-patch+json", std::move(body)}}};
+      return {
+          {step::status,
+           {"PATCH", job_path(job_) + "/status", "application/json-patch+json", std::move(body)}}};
     }
   } else {
     status_at_.reset();
@@ -55,9 +51,9 @@ job_core::next_step job_core::next_of_over(const moment& now) {
   const auto age = over_at_ ? now.at - *over_at_ : duration::zero();
   for (const auto& [uid, p] : pods_)
     if (p.is_live() && (p.phase == "Pending" || age >= limits::pods_end_within))
-      return {{step::remove_pod, remove_pod(p)}};
+      return {{step::remove_pod, remove_pod(job_, p.name, p.uid)}};
   if (job_.keep_for && over_at_ && age >= *job_.keep_for)
-    return {{step::remove_job, {"DELETE", path(), "", ""}}};
+    return {{step::remove_job, remove_job(job_)}};
   return std::nullopt;
 }
 
@@ -66,17 +62,23 @@ job_core::next_step job_core::next_of_live(const moment& now) {
   if (!options_.policy.machines_role.empty() &&
       std::find(all.begin(), all.end(), finalizer) == all.end())
     return {{step::hold, change_finalizers("add")}};
-  if (job_.is_suspended) {
-    for (const auto& [uid, p] : pods_)
-      if (p.is_live())
-        return {{step::remove_pod, remove_pod(p)}};
-    return std::nullopt;
-  }
+  if (job_.is_suspended)
+    return next_of_suspended();
+  removed_together_ = false;
   if (needs_done_ < needs_.size())
     return {{step::need, needs_[needs_done_]}};
-  if (!token_done_)
-    return {{step::token, create_token(job_, options_.token)}};
+  if (!token_.is_there())
+    return {{step::token, token_.next(job_, options_.token)}};
   return next_of_master(now);
+}
+
+/// Together first; then each of those that an older operator or master has made.
+job_core::next_step job_core::next_of_suspended() const {
+  for (const auto& [uid, p] : pods_)
+    if (p.is_live())
+      return removed_together_ ? next_step({step::remove_pod, remove_pod(job_, p.name, p.uid)})
+                               : next_step({step::remove_pods, remove_pods(job_)});
+  return std::nullopt;
 }
 
 job_core::next_step job_core::next_of_master(const moment& now) {
@@ -98,12 +100,6 @@ job_core::next_step job_core::next_of_master(const moment& now) {
            create_master_pod(job_, options_.policy, attempt_, topology_.value_or(false))}};
 }
 
-api_request job_core::remove_pod(const job_pod& p) const {
-  return {"DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, p.name),
-          "application/json",
-          json::serialize(json::object{{"preconditions", json::object{{"uid", p.uid}}}})};
-}
-
 /// Of the version that was read: others have finalizers, too.
 api_request job_core::change_finalizers(const char* op) const {
   json::array list;
@@ -114,7 +110,7 @@ api_request job_core::change_finalizers(const char* op) const {
     list.emplace_back(finalizer);
   const json::object body{{"metadata", json::object{{"resourceVersion", job_.version},
                                                     {"finalizers", std::move(list)}}}};
-  return {"PATCH", path(), "application/merge-patch+json", json::serialize(body)};
+  return {"PATCH", job_path(job_), "application/merge-patch+json", json::serialize(body)};
 }
 
 api_request job_core::event_of(const told_event& e) const {
@@ -150,7 +146,8 @@ job_core::effects job_core::answered(const moment& now, std::uint64_t number, co
     done(s, a, now);
     if (s != step::status && s != step::event) {
       again_.reset();
-      if (trouble_.rfind("PodPending", 0) != 0)
+      // What pods say of themselves is not mended by a request that succeeds.
+      if (!is_blocked_by(pod_pending) && !is_blocked_by(failed_start))
         blocked(out, now, "", "");
     }
   } else {
@@ -166,7 +163,8 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
     ++needs_done_;
     break;
   case step::token:
-    token_done_ = true;
+    if (const auto rest = token_.answered(job_, a); rest && *rest > duration::zero())
+      again_at_ = now.at + *rest;
     break;
   case step::topology: {
     const auto config = parsed(a.body);
@@ -191,6 +189,9 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
   case step::event:
     events_.pop_front();
     break;
+  case step::remove_pods:
+    removed_together_ = true;
+    break;
   case step::hold:
   case step::remove_pod:
   case step::let_go:
@@ -198,15 +199,15 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
     break;
   }
   // What was changed is told by the watch; until then the same would be asked for again.
-  if (s == step::hold || s == step::remove_pod || s == step::let_go || s == step::remove_job)
+  if (s == step::hold || s == step::remove_pod || s == step::remove_pods || s == step::let_go ||
+      s == step::remove_job)
     again_at_ = now.at + limits::job_again_first;
 }
 
 void job_core::take_looked_at(const api_answer& a, const moment& now) {
   const auto pod = parsed(a.body);
   created_until_ = now.at + limits::pod_told_within;
-  if (pod && label(*pod, job_label) == label_of(job_.name) &&
-      label(*pod, role_label) == master_role) {
+  if (pod && controller_of(*pod) == job_.uid && label(*pod, role_label) == master_role) {
     take_pod(now, *pod);
   } else {
     created_.clear();
@@ -215,10 +216,22 @@ void job_core::take_looked_at(const api_answer& a, const moment& now) {
 }
 
 /// A refusal that says what was to be found out, or that it was done before.
-bool job_core::is_settled_by(const moment& now, step s, const api_answer& a) {
+bool job_core::is_settled_by(effects& out, const moment& now, step s, const api_answer& a) {
   const bool is_gone = a.status == 404;
-  if (s == step::token && a.status == 409) {
-    token_done_ = true;
+  if (s == step::token) {
+    return token_.answered(job_, a).has_value();
+  } else if (s == step::remove_pods && (a.status == 403 || a.status == 405)) {
+    removed_together_ = true; // one by one, then
+  } else if (s == step::remove_binding && a.status == 403) {
+    binding_removed_ = true;
+    out.push_back(note{
+        {log::level::warning,
+         "machines_binding_left",
+         fmt::format("ElasticJob {0}/{1}: the operator has no right any more to remove the "
+                     "ClusterRoleBinding {2}, so a later job of this name may mark machines. A "
+                     "person may: kubectl delete clusterrolebinding {2}",
+                     job_.name_space, job_.name, machines_binding_name(job_)),
+         {{"job", job_.name}, {"namespace", job_.name_space}}}});
   } else if (s == step::look && is_gone) {
     created_.clear();
     ++attempt_;
@@ -243,7 +256,7 @@ bool job_core::is_settled_by(const moment& now, step s, const api_answer& a) {
 }
 
 void job_core::refused(effects& out, const moment& now, step s, const api_answer& a) {
-  if (is_settled_by(now, s, a))
+  if (is_settled_by(out, now, s, a))
     return;
   const bool is_gone = a.status == 404;
   if (s == step::event && !is_passing(a) && a.status != 401) {
@@ -255,6 +268,7 @@ void job_core::refused(effects& out, const moment& now, step s, const api_answer
     status_written_.clear();
   rest(now, a);
   if (is_passing(a) || a.status == 401 || a.status == 409 ||
+      (s == step::status && a.status == 422) ||
       (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
     return;
   refused_until_ = now.at + limits::job_again_most;

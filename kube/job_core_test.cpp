@@ -56,11 +56,70 @@ TEST_SUITE("job_core: what a job needs") {
     o.instead = [](const api_request& r) -> std::optional<api_answer> {
       if (r.target.find("/secrets") == std::string::npos)
         return std::nullopt;
-      return api_answer{409, R"({"message":"already exists"})", {}};
+      if (r.method == "POST")
+        return api_answer{409, R"({"message":"already exists"})", {}};
+      // As another controller keeps it, of a person's.
+      return api_answer{200,
+                        R"({"metadata":{"uid":"s1","ownerReferences":[
+                            {"kind":"SealedSecret","uid":"x","controller":true}]}})",
+                        {}};
     };
     o.is_told();
     CHECK(o.count("POST jobs/secrets") == 1);
+    CHECK(o.count("DELETE secrets/elasticjob-words-token") == 0);
     CHECK(o.count(makes_master) == 1);
+  }
+
+  TEST_CASE("a token of a deleted job of that name is removed, and its own is made") {
+    operated o;
+    std::string secret = R"({"metadata":{"uid":"s0","ownerReferences":[
+                             {"kind":"ElasticJob","uid":"u0","controller":true}]}})";
+    std::string removed;
+    o.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      if (r.target.find("/secrets") == std::string::npos)
+        return std::nullopt;
+      if (r.method == "DELETE")
+        removed = r.body, secret.clear();
+      if (r.method == "POST" && secret.empty()) {
+        secret = r.body;
+        return api_answer{201, "{}", {}};
+      }
+      return r.method == "POST" ? api_answer{409, R"({"message":"already exists"})", {}}
+                                : api_answer{200, secret, {}};
+    };
+    o.is_told();
+    CHECK(removed == R"({"preconditions":{"uid":"s0"}})");
+    CHECK(secret.find(R"("uid":"u1")") != std::string::npos);
+    CHECK(o.count(makes_master) == 1);
+    CHECK(o.count("POST jobs/secrets") == 2);
+  }
+
+  TEST_CASE("is made sure of before each master, and while one that has a machine does not begin") {
+    auto o = operated::running();
+    o.asked.clear();
+    o.master(0, "Failed", 137);
+    o.passes(2s);
+    CHECK(o.count("POST jobs/secrets") == 1);
+    CHECK(o.count("PATCH configmaps/elasticjob-words-journal") == 1);
+    CHECK(o.asked.back() == makes_master);
+    o.asked.clear();
+    const auto waits = [&](const char* placed) {
+      o.perform(o.core.pod_is(o.moment(), json::parse(fmt::format(
+                                              R"({{"metadata":{{"name":"{}","uid":"m1","labels":{{
+          "elasticjob.dlrover/replica-type":"dlrover-master",
+          "elasticjob.dlrover/replica-index":"1"}}}},"status":{{"phase":"Pending","conditions":[
+          {{"type":"PodScheduled","status":"{}"}}]}}}})",
+                                              master_pod_name("words", 1), placed))));
+    };
+    waits("False");
+    o.passes(10min);
+    CHECK(o.count("POST jobs/secrets") == 0);
+    waits("True");
+    o.passes(limits::pod_told_within + 1s);
+    CHECK(o.count("POST jobs/secrets") == 1);
+    o.passes(10min);
+    CHECK(o.count("POST jobs/secrets") < 25);
+    CHECK(o.count(makes_master) == 0);
   }
 
   TEST_CASE("is made again when the spec has changed, but for what is there") {
@@ -185,6 +244,53 @@ TEST_SUITE("job_core: the master's pod") {
     CHECK(o.count(makes_master) == 2);
   }
 
+  TEST_CASE(
+      "that could not begin says nothing of training: the next one is made, and why is told") {
+    auto o = operated::running();
+    o.master(0, "Failed", 75, "Error",
+             "actor-master: --journal: journal 'configmap:j': 403, it may not be read\n");
+    o.passes(2s);
+    CHECK(o.phase() == "Running");
+    CHECK(o.count(makes_master) == 2);
+    CHECK(text(o.condition("Blocked"), {"reason"}) == job_core::failed_start);
+    CHECK(text(o.condition("Blocked"), {"message"}) ==
+          "--journal: journal 'configmap:j': 403, it may not be read "
+          "(pod elasticjob-words-dlrover-master-0)");
+    o.master(1, "Failed", 75);
+    o.passes(2s);
+    o.master(2, "Running");
+    o.passes(limits::master_ran_long - 1s);
+    CHECK(text(o.condition("Blocked"), {"status"}) == "True");
+    o.passes(3s);
+    CHECK(text(o.condition("Blocked"), {"status"}) == "False");
+    CHECK(std::count(o.events.begin(), o.events.end(), job_core::failed_start) == 2);
+  }
+
+  TEST_CASE("of a deleted job of that name is none of this one's") {
+    operated o;
+    bool is_left = true;
+    o.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      const bool first = r.body.find("master-0") != std::string::npos ||
+                         r.target.find("master-0") != std::string::npos;
+      if (r.target.find("/pods") == std::string::npos || !first || !is_left)
+        return std::nullopt;
+      if (r.method == "POST")
+        return api_answer{409, R"({"message":"already exists"})", {}};
+      return api_answer{200,
+                        R"({"metadata":{"name":"elasticjob-words-dlrover-master-0","uid":"m0",
+                            "labels":{"elasticjob.dlrover/name":"words",
+                                      "elasticjob.dlrover/replica-type":"dlrover-master"},
+                            "ownerReferences":[{"kind":"ElasticJob","uid":"u0",
+                                                "controller":true}]},
+                            "status":{"phase":"Succeeded"}})",
+                        {}};
+    };
+    o.is_told();
+    o.passes(limits::pod_told_within * 2);
+    CHECK(o.phase() == "Pending");
+    CHECK(o.made.find("master-1") != std::string::npos);
+  }
+
   TEST_CASE("is made under another name where the name is another's") {
     operated o;
     o.instead = [](const api_request& r) -> std::optional<api_answer> {
@@ -216,9 +322,14 @@ TEST_SUITE("job_core: what a user says") {
 
   TEST_CASE("suspended: its pods are removed, and made again when it goes on") {
     auto o = operated::running();
+    o.asked.clear();
     o.changes([](auto& j) { j.at("spec").as_object()["suspend"] = true; });
+    o.passes(400ms);
+    CHECK(o.count("DELETE jobs/pods") == 1);
+    // Those of an older operator are without the label that says whose they are.
     o.passes(1s);
     CHECK(o.asked.back().find("DELETE pods/") == 0);
+    CHECK(o.count("DELETE jobs/pods") == 1);
     o.pod(master_pod_name("words", 0), master_role, "Running", {}, "", true);
     o.pod("words-edljob-worker-0", worker_role, "Running", {}, "", true);
     o.passes(5s);
@@ -254,6 +365,28 @@ TEST_SUITE("job_core: what a user says") {
     const auto& last = o.requests.back();
     CHECK(o.asked.back() == "PATCH elasticjobs/words");
     CHECK(last.body == R"({"metadata":{"resourceVersion":"99","finalizers":["others"]}})");
+  }
+
+  TEST_CASE("deleted, where the right on what no owner reference covers was taken away") {
+    operated o({"", "", gang::none, 0, "", "", "machines", "taint"});
+    o.is_told();
+    o.instead = [](const api_request& r) -> std::optional<api_answer> {
+      if (r.method != "DELETE")
+        return std::nullopt;
+      return api_answer{403, R"({"message":"forbidden"})", {}};
+    };
+    o.changes(
+        [](auto& j) {
+          auto& meta = j.at("metadata").as_object();
+          meta["finalizers"] = json::array{finalizer};
+          meta["deletionTimestamp"] = "T9";
+        },
+        false);
+    o.passes(5s);
+    CHECK(o.asked.back() == "PATCH elasticjobs/words");
+    CHECK(o.requests.back().body.find(R"("finalizers":[])") != std::string::npos);
+    CHECK(o.notes.back().text.find(
+              "kubectl delete clusterrolebinding troupe-jobs-words-machines") != std::string::npos);
   }
 
   TEST_CASE("pods that are pending say why, once") {

@@ -1,5 +1,7 @@
 #include "kube/job_objects.hpp"
 
+#include "kube/objects.hpp"
+
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
@@ -19,7 +21,9 @@ constexpr auto token_directory = "/run/secrets/troupe";
 constexpr auto topology_directory = "/etc/troupe/topology";
 
 json::object labels_of(const elastic_job& job) {
-  return {{job_label, label_of(job.name)}, {"app.kubernetes.io/managed-by", "troupe"}};
+  return {{job_label, label_of(job.name)},
+          {job_uid_label, job.uid},
+          {"app.kubernetes.io/managed-by", "troupe"}};
 }
 
 json::object metadata(const elastic_job& job, const std::string& name) {
@@ -42,10 +46,6 @@ json::object rule(json::array groups, json::array resources, json::array verbs) 
 json::array subject(const elastic_job& job) {
   return {json::object{
       {"kind", "ServiceAccount"}, {"name", master_name(job.name)}, {"namespace", job.name_space}}};
-}
-
-std::string machines_binding_name(const elastic_job& job) {
-  return name_of_part("troupe", job.name_space + "-" + job.name, "machines");
 }
 
 /// What the master asks for: its pods, its job, and where it keeps its journal.
@@ -171,7 +171,8 @@ json::object master_container(const elastic_job& job, const operator_policy& pol
       {"terminationMessagePolicy", "FallbackToLogsOnError"}, // why it failed, for the job's status
       {"env", json::array{json::object{{"name", "TROUPE_TOKEN_FILE"},
                                        {"value", fmt::format("{}/token", token_directory)}},
-                          json::object{{"name", "ELASTIC_JOB_NAME"}, {"value", job.name}}}},
+                          json::object{{"name", "ELASTIC_JOB_NAME"}, {"value", job.name}},
+                          json::object{{"name", "JOB_UID"}, {"value", job.uid}}}},
       {"resources", json::object{{"requests", json::object{{"cpu", "250m"}, {"memory", "256Mi"}}},
                                  {"limits", json::object{{"memory", "2Gi"}}}}},
       {"securityContext",
@@ -209,6 +210,10 @@ std::string journal_name(const std::string& job) {
   return name_of_part("elasticjob", job, "journal");
 }
 
+std::string machines_binding_name(const elastic_job& job) {
+  return name_of_part("troupe", job.name_space + "-" + job.name, "machines");
+}
+
 std::string pods_of(const std::string& job) {
   return fmt::format("{}={}", job_label, label_of(job));
 }
@@ -220,6 +225,13 @@ json::object owned_by(const elastic_job& job) {
           {"uid", job.uid},
           {"controller", true},
           {"blockOwnerDeletion", true}};
+}
+
+bool is_of_a_namesake(const json::value& object, const elastic_job& job) {
+  for (const auto& owner : items(object, {"metadata", "ownerReferences"}))
+    if (is_true(owner, {"controller"}))
+      return text(owner, {"kind"}) == "ElasticJob" && text(owner, {"uid"}) != job.uid;
+  return false;
 }
 
 api_request apply(const json::object& what, const std::string& plural,
@@ -261,6 +273,48 @@ api_request create_token(const elastic_job& job, const std::string& token) {
   secret["stringData"] = json::object{{"token", token}};
   return {"POST", fmt::format("/api/v1/namespaces/{}/secrets", job.name_space), "application/json",
           json::serialize(secret)};
+}
+
+namespace {
+
+std::string secret_path(const elastic_job& job) {
+  return fmt::format("/api/v1/namespaces/{}/secrets/{}", job.name_space,
+                     token_secret_name(job.name));
+}
+
+api_request remove(std::string path, const std::string& uid) {
+  return {"DELETE", std::move(path), "application/json",
+          json::serialize(json::object{{"preconditions", json::object{{"uid", uid}}}})};
+}
+
+} // namespace
+
+std::string job_path(const elastic_job& job) {
+  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", elastic_job_group, job.name_space,
+                     job.name);
+}
+
+api_request remove_job(const elastic_job& job) {
+  return remove(job_path(job), job.uid);
+}
+
+api_request look_at_token(const elastic_job& job) {
+  return {"GET", secret_path(job), "", ""};
+}
+
+api_request remove_token(const elastic_job& job, const std::string& uid) {
+  return remove(secret_path(job), uid);
+}
+
+api_request remove_pod(const elastic_job& job, const std::string& name, const std::string& uid) {
+  return remove(fmt::format("/api/v1/namespaces/{}/pods/{}", job.name_space, name), uid);
+}
+
+api_request remove_pods(const elastic_job& job) {
+  return {"DELETE",
+          fmt::format("/api/v1/namespaces/{}/pods?labelSelector={}", job.name_space,
+                      escaped(fmt::format("{}={}", job_uid_label, job.uid))),
+          "", ""};
 }
 
 api_request create_master_pod(const elastic_job& job, const operator_policy& policy,

@@ -28,6 +28,9 @@ struct operator_policy {
 
 /// Labels of everything that belongs to a job, as DLRover's tools look for them.
 inline constexpr auto job_label = "elasticjob.dlrover/name";
+/// Tells what is of this ElasticJob from what is of others that had its name. It is on what an
+/// operator of today makes; owner references are on everything.
+inline constexpr auto job_uid_label = "troupe/job-uid";
 inline constexpr auto role_label = "elasticjob.dlrover/replica-type";
 inline constexpr auto index_label = "elasticjob.dlrover/replica-index";
 inline constexpr auto rank_label = "elasticjob.dlrover/rank-index";
@@ -51,6 +54,10 @@ std::string pods_of(const std::string& job);
 /// An owner reference: what has it is removed with the job.
 boost::json::object owned_by(const elastic_job& job);
 
+/// Another ElasticJob's, as of one that was deleted and had the same name: what the cluster's
+/// collector has not removed yet. What people or other controllers have made is not.
+bool is_of_a_namesake(const boost::json::value& object, const elastic_job& job);
+
 /// One request of server-side apply: makes the object what it has to be, whether it is there or
 /// not. https://kubernetes.io/docs/reference/using-api/server-side-apply/
 api_request apply(const boost::json::object& object, const std::string& plural,
@@ -62,12 +69,23 @@ std::vector<api_request> what_a_master_needs(const elastic_job& job, const opera
 
 /// Refused (409) where it is there: a token is never replaced.
 api_request create_token(const elastic_job& job, const std::string& token);
+api_request look_at_token(const elastic_job& job);
+/// The one of this identity; one that has come under its name stays.
+api_request remove_token(const elastic_job& job, const std::string& uid);
+
+std::string job_path(const elastic_job& job);
+api_request remove_job(const elastic_job& job);
+
+api_request remove_pod(const elastic_job& job, const std::string& name, const std::string& uid);
+/// All that are this ElasticJob's, at once.
+api_request remove_pods(const elastic_job& job);
 
 /// `topology`: the job's ConfigMap of that name has a topology.
 api_request create_master_pod(const elastic_job& job, const operator_policy& policy,
                               std::uint32_t attempt, bool topology);
 
 /// With machines_role: what belongs to no namespace, and has to be removed by hand.
+std::string machines_binding_name(const elastic_job& job);
 api_request remove_machines_binding(const elastic_job& job);
 
 } // namespace troupe::kube

@@ -32,17 +32,27 @@ std::string waiting_reason(const json::value& pod) {
 }
 
 /// A kubelet gives the last lines of the log (terminationMessagePolicy), as "HH:MM:SS.mmm  error:
-/// TEXT"; TEXT may have the word as well.
+/// TEXT"; TEXT may have the word as well. A master that could not begin says "actor-master: TEXT".
 std::string last_error(const std::string& log) {
   constexpr std::string_view time = "HH:MM:SS.mmm", severity = "  error: ";
+  constexpr std::string_view program = "actor-master: ";
   std::string last;
   for (std::size_t from = 0, end = 0; from < log.size(); from = end + 1) {
     end = std::min(log.find('\n', from), log.size());
     const auto line = std::string_view(log).substr(from, end - from);
     if (line.size() > time.size() && line.substr(time.size(), severity.size()) == severity)
       last = line.substr(time.size() + severity.size());
+    else if (line.substr(0, program.size()) == program)
+      last = line.substr(program.size());
   }
   return last;
+}
+
+bool is_scheduled(const json::value& pod) {
+  const auto& all = items(pod, {"status", "conditions"});
+  return std::any_of(all.begin(), all.end(), [](const json::value& c) {
+    return text(c, {"type"}) == "PodScheduled" && text(c, {"status"}) == "True";
+  });
 }
 
 std::uint32_t attempt_of(const std::string& label) {
@@ -61,6 +71,7 @@ job_pod read_job_pod(const json::value& pod) {
   p.phase = text(pod, {"status", "phase"});
   p.reason = text(pod, {"status", "reason"});
   p.is_being_deleted = !text(pod, {"metadata", "deletionTimestamp"}).empty();
+  p.is_placed = is_scheduled(pod);
   p.attempt = attempt_of(label(pod, index_label));
   if (p.phase == "Pending")
     p.waits_for = waiting_reason(pod);
@@ -141,7 +152,7 @@ void job_status::count(const std::map<std::string, job_pod>& pods) {
   }
 }
 
-std::string job_status::patch() const {
+std::string job_status::patch(const std::string& uid) const {
   json::array conditions;
   for (const auto& [type, c] : conditions_)
     conditions.push_back(json::object{{"type", type},
@@ -156,8 +167,11 @@ std::string job_status::patch() const {
   };
   status["startTime"] = time(started_);
   status["completionTime"] = time(completed_);
-  return json::serialize(
-      json::object{{"status", json::object{{"phase", phase_}, {"status", std::move(status)}}}});
+  return json::serialize(json::array{
+      json::object{{"op", "test"}, {"path", "/metadata/uid"}, {"value", uid}},
+      json::object{{"op", "add"},
+                   {"path", "/status"},
+                   {"value", json::object{{"phase", phase_}, {"status", std::move(status)}}}}});
 }
 
 } // namespace troupe::kube

@@ -18,6 +18,7 @@ namespace troupe::kube {
 struct job_pod {
   std::string uid, name, role;
   std::string phase;         ///< Pending, Running, Succeeded, Failed, Unknown
+  bool is_placed = false;    ///< on a machine
   std::string waits_for;     ///< of one that is pending: why, as scheduler or kubelet say
   std::uint32_t attempt = 0; ///< of a master's
   std::optional<std::int64_t> exit_code; ///< of its first container
@@ -55,8 +56,9 @@ class job_status {
   std::string reason() const;
   bool is_over() const { return phase_ == "Succeeded" || phase_ == "Failed"; }
 
-  /// The body of a merge patch of its status.
-  std::string patch() const;
+  /// The body of a JSON patch of its status, which a server refuses (422) for another job that has
+  /// come under the name: this one's end is not that one's.
+  std::string patch(const std::string& uid) const;
 
  private:
   void set(const std::string& type, bool is, const std::string& reason, const std::string& message,

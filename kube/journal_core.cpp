@@ -160,6 +160,7 @@ journal_core::effects journal_core::take(bool anew) {
   effects out;
   wanted_ = kept_;
   wanted_->job = options_.job;
+  wanted_->uid = options_.uid;
   wanted_->run = options_.run;
   wanted_->owner = options_.owner;
   wanted_->term = std::max(options_.least_term, kept_.term + 1);

@@ -48,6 +48,7 @@ class journal_core {
     std::string name;        ///< of the ConfigMap
     std::string elastic_job; ///< the ElasticJob that this is a part of; empty: none
     std::string job;
+    std::string uid; ///< of the ElasticJob
     std::optional<std::uint64_t> run;
     std::string owner; ///< of this opening only: "HOST/NUMBER"
     std::uint64_t least_term =

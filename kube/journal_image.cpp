@@ -112,6 +112,9 @@ void put(json::object& config_map, const journal_image& image) {
   auto& data = object_at(config_map, "data");
   data["version"] = std::to_string(version);
   data["job"] = image.job;
+  data.erase("uid");
+  if (!image.uid.empty())
+    data["uid"] = image.uid;
   data.erase("run");
   if (image.run)
     data["run"] = std::to_string(*image.run);
@@ -143,6 +146,7 @@ result<std::optional<journal_image>> image_in(const json::value& config_map) {
                                   "`first`, `last` and `records` cannot be read");
   journal_image image;
   image.job = text(config_map, {"data", "job"});
+  image.uid = text(config_map, {"data", "uid"});
   image.run = number("run");
   image.term = *term;
   image.owner = text(config_map, {"data", "owner"});

@@ -14,13 +14,14 @@ namespace troupe::kube {
 
 /// What a journal in a ConfigMap holds, and its form there:
 ///
-///     data:        version, job, run, epoch, owner, first, last
+///     data:        version, job, uid, run, epoch, owner, first, last
 ///     binaryData:  records — for each one  u32 bytes  u32 checksum  the record
 ///
 /// Numbers are little-endian. A record's checksum (CRC-32) covers its number and the checksum
 /// before it, so that a record that is changed, taken out or put in is an error that names it.
 struct journal_image {
   std::string job;
+  std::string uid;                  ///< of the ElasticJob; empty: of none, or of an older version
   std::optional<std::uint64_t> run; ///< as runtime/os/journal/journal_opening.hpp has it
   std::uint64_t term = 0;
   std::string owner;       ///< the opening that writes to it
@@ -34,8 +35,8 @@ struct journal_image {
   void replace(const std::vector<std::string>& kept);
 
   friend bool operator==(const journal_image& a, const journal_image& b) {
-    return a.job == b.job && a.run == b.run && a.term == b.term && a.owner == b.owner &&
-           a.first == b.first && a.last == b.last && a.records == b.records;
+    return a.job == b.job && a.uid == b.uid && a.run == b.run && a.term == b.term &&
+           a.owner == b.owner && a.first == b.first && a.last == b.last && a.records == b.records;
   }
 };
 

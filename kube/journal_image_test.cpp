@@ -41,7 +41,8 @@ std::string records_in(const json::object& object) {
 } // namespace
 
 TEST_CASE("what is put into a ConfigMap comes back") {
-  const auto image = three_records();
+  auto image = three_records();
+  image.uid = "u1";
   const auto back = image_in(config_map_of(image));
   REQUIRE(back);
   REQUIRE(*back);

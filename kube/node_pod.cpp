@@ -144,6 +144,7 @@ api_request create_node_pod(const node_pods_job& job, const json::value& pod_tem
   metadata["ownerReferences"] = json::array{std::move(reference)};
   auto& labels = object_at(metadata, "labels");
   labels[job_label] = label_of(job.name);
+  labels[job_uid_label] = job.uid;
   labels[role_label] = worker_role;
   labels[index_label] = std::to_string(part.id);
   labels[rank_label] = std::to_string(part.rank);

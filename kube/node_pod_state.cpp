@@ -166,9 +166,7 @@ node_pod read_node_pod(const json::value& object) {
   out.key = key_of(object);
   out.name = text(object, {"metadata", "name"});
   out.uid = text(object, {"metadata", "uid"});
-  for (const auto& each : items(object, {"metadata", "ownerReferences"}))
-    if (is_true(each, {"controller"}))
-      out.owner = text(each, {"uid"});
+  out.owner = controller_of(object);
   out.created = text(object, {"metadata", "creationTimestamp"});
   out.role = label(object, role_label);
   out.rank = number_in<std::uint32_t>(label(object, rank_label));

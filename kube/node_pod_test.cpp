@@ -55,7 +55,8 @@ TEST_CASE("the template goes through, and what makes it a node's pod is added") 
   CHECK(*member(pod, {"metadata", "labels"}) == json::parse(R"({
       "team":"vision","elasticjob.dlrover/name":"train","elasticjob.dlrover/replica-type":"worker",
       "elasticjob.dlrover/replica-index":"12","elasticjob.dlrover/rank-index":"3",
-      "elasticjob.dlrover/relaunch-count":"2","app.kubernetes.io/managed-by":"troupe"})"));
+      "elasticjob.dlrover/relaunch-count":"2","troupe/job-uid":"uid-of-job",
+      "app.kubernetes.io/managed-by":"troupe"})"));
   CHECK(*member(pod, {"metadata", "ownerReferences"}) == json::parse(R"([{
       "apiVersion":"elastic.iml.github.io/v1alpha1","kind":"ElasticJob","name":"train",
       "uid":"uid-of-job","controller":true}])"));

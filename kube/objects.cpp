@@ -79,6 +79,13 @@ std::string annotation(const json::value& of, const std::string& key) {
   return text(of, {"metadata", "annotations", key.c_str()});
 }
 
+std::string controller_of(const json::value& of) {
+  for (const auto& owner : items(of, {"metadata", "ownerReferences"}))
+    if (is_true(owner, {"controller"}))
+      return text(owner, {"uid"});
+  return {};
+}
+
 std::string key_of(const json::value& of) {
   const auto name_space = text(of, {"metadata", "namespace"});
   const auto name = text(of, {"metadata", "name"});

@@ -38,6 +38,9 @@ const boost::json::array& items(const boost::json::value& of,
 std::string label(const boost::json::value& of, const std::string& key);
 std::string annotation(const boost::json::value& of, const std::string& key);
 
+/// The uid of the owner that manages it; empty: it has none.
+std::string controller_of(const boost::json::value& of);
+
 /// "namespace/name", or "name" of what is in no namespace.
 std::string key_of(const boost::json::value& of);
 

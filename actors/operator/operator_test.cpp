@@ -156,6 +156,53 @@ struct stage {
     server.wrong = faults;
     REQUIRE(made.status == 201);
   }
+  std::string uid(const std::string& job) const {
+    const auto* found = server.find(std::string(jobs_path) + "/" + job);
+    return found != nullptr ? kube::text(*found, {"metadata", "uid"}) : "";
+  }
+  void deletes(const std::string& job) {
+    const auto faults = std::exchange(server.wrong, {0, 0, 0, 0, 0, 0, 0, 0, 5s, collected_after});
+    server.answer({"DELETE", std::string(jobs_path) + "/" + job, "", ""});
+    server.wrong = faults;
+  }
+  /// As its master makes the pod of a node.
+  void makes_node(const std::string& job, const std::string& name) {
+    const json::object labels{{"elasticjob.dlrover/name", job},
+                              {"elasticjob.dlrover/replica-type", "worker"},
+                              {"troupe/job-uid", uid(job)}};
+    const json::object owner{{"kind", "ElasticJob"}, {"uid", uid(job)}, {"controller", true}};
+    const json::object pod{{"metadata", json::object{{"name", name},
+                                                     {"labels", labels},
+                                                     {"ownerReferences", json::array{owner}}}}};
+    server.answer({"POST", pods_path, "application/json", json::serialize(pod)});
+    kubelet.bind(name, "machine");
+    kubelet.run(name, "10.0.0.1");
+  }
+  /// Pods of masters that are of the job of today and live.
+  std::vector<std::string> masters(const std::string& job) const {
+    std::vector<std::string> all;
+    for (const auto* pod : server.all(pods_path))
+      if (kube::controller_of(*pod) == uid(job) && !testing::is_deleted(*pod) &&
+          kube::label(*pod, "elasticjob.dlrover/replica-type") == "dlrover-master" &&
+          kube::text(*pod, {"status", "phase"}) != "Failed" &&
+          kube::text(*pod, {"status", "phase"}) != "Succeeded")
+        all.push_back(kube::text(*pod, {"metadata", "name"}));
+    return all;
+  }
+  /// Machines do what is asked of them: pods begin, and end when they are deleted.
+  void machines_work() {
+    for (const auto& name : pods()) {
+      const auto* pod = server.find(kubelet.path(name));
+      if (testing::is_deleted(*pod)) {
+        kubelet.terminated(name);
+      } else if (kube::text(*pod, {"status", "phase"}) == "Pending") {
+        kubelet.bind(name, "machine");
+        const auto* secret = server.find("/api/v1/namespaces/jobs/secrets/elasticjob-words-token");
+        if (secret != nullptr)
+          kubelet.run(name, "10.0.0.1");
+      }
+    }
+  }
   std::vector<std::string> pods(const std::string& part = "") const {
     std::vector<std::string> all;
     for (const auto* pod : server.all(pods_path))
@@ -175,6 +222,8 @@ struct stage {
     return all;
   }
 
+  duration collected_after{}; ///< what a deleted job has left
+
   static constexpr auto jobs_path =
       "/apis/elastic.iml.github.io/v1alpha1/namespaces/jobs/elasticjobs";
   static constexpr auto pods_path = "/api/v1/namespaces/jobs/pods";
@@ -183,6 +232,7 @@ struct stage {
 using names = std::vector<std::string>;
 
 constexpr int many_jobs = OPERATOR_JOBS;
+constexpr std::uint64_t seeds = OPERATOR_JOBS;
 
 } // namespace
 
@@ -261,6 +311,60 @@ TEST_SUITE("operator: its actors together") {
     CHECK(s.pods() == names{"elasticjob-words-dlrover-master-0"});
   }
 
+  TEST_CASE("a job that is made again under its name has all of its own, and trains") {
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      CAPTURE(seed);
+      stage s;
+      s.random = random_source(seed);
+      s.server = simulated_api_server(seed);
+      s.collected_after = std::chrono::seconds(s.random.below(60));
+      s.starts("one");
+      s.applies("words");
+      // Ten moments of a job's life.
+      const auto moment = s.random.below(10);
+      s.passes(std::chrono::milliseconds(s.random.below(6'000)));
+      if (moment >= 2) {
+        s.machines_work();
+        s.passes(3s);
+      }
+      if (moment >= 4 && !s.masters("words").empty())
+        s.makes_node("words", "words-edljob-worker-0");
+      if (moment >= 6 && !s.masters("words").empty())
+        s.kubelet.end(s.masters("words").at(0), moment == 6 ? 1 : moment == 7 ? 137 : 0);
+      if (moment >= 8)
+        s.passes(std::chrono::milliseconds(s.random.below(3'000)));
+      s.server.wrong.event_late = 0.2;
+      const auto before = s.uid("words");
+      // By `kubectl replace --force` nothing lies between the two.
+      const bool at_once = s.random.chance(0.5);
+      s.deletes("words");
+      if (!at_once)
+        s.passes(std::chrono::milliseconds(s.random.below(4'000)));
+      s.applies("words");
+      REQUIRE(s.uid("words") != before);
+      for (int second = 0; second < 150; ++second) {
+        s.passes(1s);
+        s.machines_work();
+        REQUIRE(s.masters("words").size() <= 1);
+        REQUIRE(s.phase("words") != "Succeeded");
+        REQUIRE(s.phase("words") != "Failed");
+      }
+      REQUIRE(s.masters("words").size() == 1);
+      const auto* master = s.server.find(s.kubelet.path(s.masters("words").at(0)));
+      CHECK(kube::text(*master, {"status", "phase"}) == "Running");
+      const auto* secret = s.server.find("/api/v1/namespaces/jobs/secrets/elasticjob-words-token");
+      REQUIRE(secret != nullptr);
+      CHECK(kube::controller_of(*secret) == s.uid("words"));
+      const auto* journal =
+          s.server.find("/api/v1/namespaces/jobs/configmaps/elasticjob-words-journal");
+      REQUIRE(journal != nullptr);
+      CHECK(kube::controller_of(*journal) == s.uid("words"));
+      s.kubelet.end(s.masters("words").at(0), 0);
+      s.passes(5s);
+      CHECK(s.phase("words") == "Succeeded");
+    }
+  }
+
   TEST_CASE(
       "watches that end, are too old or late, and answers that are lost make no second master") {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -301,13 +405,7 @@ TEST_SUITE("operator: its actors together") {
     for (int job = 0; job < many_jobs; ++job)
       for (int node = 0; node < 100; ++node) {
         const auto name = fmt::format("job-{:03}-edljob-worker-{}", job, node);
-        s.server.answer(
-            {"POST", stage::pods_path, "application/json",
-             fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"elasticjob.dlrover/name":)"
-                         R"("job-{:03}","elasticjob.dlrover/replica-type":"worker"}}}}}})",
-                         name, job)});
-        s.kubelet.bind(name, "machine");
-        s.kubelet.run(name, "10.0.0.1");
+        s.makes_node(fmt::format("job-{:03}", job), name);
       }
     s.passes(60s);
     CHECK(s.phase("job-000") == "Running");

@@ -52,6 +52,11 @@ class changing_timing {
   link::options now_;
 };
 
+/// An operator must not take it for the end of training, which goes on without a master.
+int exit_without_verdict(const master_program_options& o) {
+  return o.cluster.elastic_job.empty() ? exit_failure : exit_try_again;
+}
+
 /// One master after the other, until the job is over: what the first node says of it is taken by
 /// ending the tree that was begun without, before any node was let in, and beginning one with it.
 class life {
@@ -64,15 +69,15 @@ class life {
   int run() {
     const auto directory = run_directory::make({}, own_.rdzv_id, host_name());
     if (!directory)
-      return report_error(program, directory.error().what, exit_failure);
+      return could_not_begin(directory.error());
     run_directory::remove_abandoned();
-    auto journal = open_master_journal(own_.journal, directory->journal(), owner_of(own_),
+    auto journal = open_master_journal(own_.journal, directory->journal(), owner_of(own_, machine_),
                                        {own_.cluster.account, machine_}, log_->sink());
     if (!journal)
-      return report_error(program, journal.error().what, exit_failure);
+      return could_not_begin(journal.error());
     auto taken = options_in(*journal->store);
     if (!taken)
-      return report_error(program, taken.error().what, exit_failure);
+      return could_not_begin(taken.error());
     taken_ = std::move(*taken);
     auto own = with_files(own_.of_job);
     if (!own)
@@ -95,7 +100,9 @@ class life {
     metrics_.linger();
     directory->tidy_up();
     if (is_taken_)
-      return 128 + SIGTERM; // as a shell says it
+      return exit_by_signal + SIGTERM;
+    if (is_broken_)
+      return exit_without_verdict(own_);
     if (verdict->success)
       return exit_success;
     return verdict->exit_code != 0 ? verdict->exit_code : exit_failure;
@@ -103,6 +110,10 @@ class life {
 
  private:
   struct begins_anew {};
+
+  int could_not_begin(const error& why) const {
+    return report_error(program, why.what, exit_without_verdict(own_));
+  }
 
   static std::string why_not(const parsed<master_program_options>& p) {
     const auto* wrong = std::get_if<refusal>(&p);
@@ -149,9 +160,7 @@ class life {
 
   std::variant<int, begins_anew, actors::recovery_core::verdict>
   one_master(const master_journal& journal, const run_directory& directory) {
-    const auto refused = [](const error& why) {
-      return report_error(program, why.what, exit_failure);
-    };
+    const auto refused = [this](const error& why) { return could_not_begin(why); };
     auto known = options();
     if (!known)
       return refused(known.error());
@@ -195,6 +204,7 @@ class life {
       obey(*master_);
     }
     const auto verdict = (*master)->farewell();
+    is_broken_ = (*master)->is_broken();
     {
       const std::lock_guard lock(mutex_);
       master_ = nullptr;
@@ -278,6 +288,7 @@ class life {
   master_run* master_ = nullptr; ///< the one that is there
   int signal_ = 0;               ///< of the user's, or the pod's end
   std::atomic<bool> is_taken_{false};
+  bool is_broken_ = false; ///< its verdict is about itself, and not about training
   os::io_thread io_;
   const std::shared_ptr<changing_timing> timing_ = std::make_shared<changing_timing>();
   std::shared_ptr<ports::transport> transport_; ///< once it is needed
@@ -300,8 +311,8 @@ int troupe::launch::actor_master(int argc, char** argv) {
   metrics_service metrics(options.metrics, {options.rdzv_id, {}});
   auto log = open_log(options.common, {options.rdzv_id, {}}, metrics.sink());
   if (!log)
-    return report_error(program, log.error().what, exit_failure);
+    return report_error(program, log.error().what, exit_without_verdict(options));
   if (const auto served = metrics.serve((*log)->sink()); !served)
-    return report_error(program, served.error().what, exit_failure);
+    return report_error(program, served.error().what, exit_without_verdict(options));
   leave(life(arguments, machine, options, std::move(*log), metrics).run());
 }

@@ -18,9 +18,10 @@ namespace troupe::launch {
 
 namespace {
 
-/// An operator gives it to the pods of its ElasticJobs.
-std::string elastic_job_of(const machine_facts& machine) {
-  const auto found = machine.environment.find("ELASTIC_JOB_NAME");
+/// Empty if it is not there. An operator gives ELASTIC_JOB_NAME and JOB_UID to the pods of its
+/// ElasticJobs.
+std::string variable(const machine_facts& machine, const char* name) {
+  const auto found = machine.environment.find(name);
   return found == machine.environment.end() ? std::string() : found->second;
 }
 
@@ -31,7 +32,8 @@ result<master_journal> open_in_config_map(const std::string& named, const std::s
   auto access = api_access_of(account.account, account.machine);
   if (!access)
     return wrong(access.error());
-  const os::config_map_journal::options o{access->name_space, name, elastic_job_of(account.machine),
+  const os::config_map_journal::options o{access->name_space, name,
+                                          variable(account.machine, "ELASTIC_JOB_NAME"),
                                           account.machine.host, random_seed()};
   const auto lost = std::make_shared<std::atomic<bool>>(false);
   const auto noticing = [sink, lost](const std::string& component, const log::event& event) {
@@ -65,8 +67,9 @@ os::journal_owner owner_of(const launcher_options& o, std::uint64_t run) {
   return {o.rendezvous.standalone ? std::string() : o.rdzv_id, run};
 }
 
-os::journal_owner owner_of(const master_program_options& o) {
-  return {o.rdzv_id, std::nullopt};
+os::journal_owner owner_of(const master_program_options& o, const machine_facts& machine) {
+  return {o.rdzv_id, std::nullopt,
+          o.cluster.elastic_job.empty() ? std::string() : variable(machine, "JOB_UID")};
 }
 
 result<std::optional<options_on_record>> options_in(ports::journal_store& journal) {

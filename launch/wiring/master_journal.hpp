@@ -32,7 +32,7 @@ struct journal_account {
 
 /// `run`: what the keeper calls this run of the launcher.
 os::journal_owner owner_of(const launcher_options& o, std::uint64_t run);
-os::journal_owner owner_of(const master_program_options& o);
+os::journal_owner owner_of(const master_program_options& o, const machine_facts& machine);
 
 /// The journal that the user named (--journal), a file or a ConfigMap, which a later master may
 /// take up after a power cut, or else the one at `otherwise`: that serves this run, and ends with

@@ -48,8 +48,7 @@ result<std::unique_ptr<master_run>> master_run::start(caf::actor_system& system,
   const auto on_end = [tell, shared = run->shared_](const sup::ending& end) {
     const auto why = end ? end->what : std::string("the master was stopped");
     tell(failure(errc::refused, why));
-    shared->conclude({false, "the master ended: " + why});
-    shared->leave();
+    shared->give_up(why);
   };
   run->root_ = sup::spawn_root(system, actors::master_tree(world, options, run->at_, events),
                                silent_about_failed_start(sink, told), on_end);

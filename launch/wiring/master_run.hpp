@@ -50,6 +50,9 @@ class master_run {
   /// with it.
   std::optional<messages::job_words> options_taken() const { return shared_->options; }
 
+  /// After farewell(): its verdict says why the master has given up, and nothing of training.
+  bool is_broken() const { return shared_->is_broken; }
+
   /// This master goes and its job does not: no node hears of it, and the next master takes up the
   /// journal. farewell() returns.
   void give_way();
@@ -64,6 +67,7 @@ class master_run {
     std::atomic<bool> all_left{false};
     std::atomic<bool> interrupted{false};
     std::atomic<bool> gives_way{false};
+    std::atomic<bool> is_broken{false};
     std::optional<messages::job_words> options; ///< written before `leave`, read after it
     void leave() {
       if (!all_left.exchange(true))
@@ -77,6 +81,12 @@ class master_run {
     void conclude(const actors::recovery_core::verdict& v) {
       if (!known.exchange(true))
         promise.set_value(v);
+    }
+    void give_up(const std::string& why) {
+      if (!known)
+        is_broken = true;
+      conclude({false, "the master ended: " + why});
+      leave();
     }
   };
 

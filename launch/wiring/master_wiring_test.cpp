@@ -110,6 +110,10 @@ TEST_CASE("a journal belongs to a job that was named, or to one that was not") {
       "mine");
   CHECK(owner_of(launcher({"--standalone"}), 7).job.empty());
   CHECK(owner_of(launcher({"--standalone"}), 7).run == 7);
-  CHECK(owner_of(taken(parse_master({"--rdzv-id=mine"}, {}))).job == "mine");
-  CHECK_FALSE(owner_of(taken(parse_master({}, {}))).run);
+  machine_facts pod;
+  pod.environment["JOB_UID"] = "u1";
+  CHECK(owner_of(taken(parse_master({"--rdzv-id=mine"}, pod)), pod).job == "mine");
+  CHECK_FALSE(owner_of(taken(parse_master({}, pod)), pod).run);
+  CHECK(owner_of(taken(parse_master({}, pod)), pod).uid.empty());
+  CHECK(owner_of(taken(parse_master({"--elastic-job=mine"}, pod)), pod).uid == "u1");
 }

@@ -19,6 +19,8 @@ namespace troupe::launch {
 inline constexpr int exit_success = 0;
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
+/// Nothing is decided about the job, and another attempt may succeed: EX_TEMPFAIL of sysexits.h.
+inline constexpr int exit_try_again = 75;
 /// As a shell has it for a program that a signal has ended.
 inline constexpr int exit_by_signal = 128;
 

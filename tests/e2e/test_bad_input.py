@@ -208,3 +208,20 @@ def test_an_empty_variable_is_told_by_its_name(launcher: Launcher) -> None:
     )
     assert done.returncode == 2, done.stderr
     assert "PET_NNODES: '' is neither N nor MIN:MAX" in done.stderr
+
+
+def test_a_master_that_cannot_begin_says_so_by_its_exit_code_where_an_operator_would_take_it_for_a_verdict(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    program = Path(launcher.program).with_name("actor-master")
+    for more, expected in (([], 1), (["--elastic-job=words"], 75), (["--elastic-job=words", "--nnodes=x"], 2)):
+        done = subprocess.run(
+            [program, "--listen=127.0.0.1:0", "--nnodes=1", f"--journal={tmp_path}/none/j.sqlite", *more],
+            env=base_environment(),
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+        )
+        assert done.returncode == expected, done.stderr
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("actor-master: ")

@@ -56,7 +56,7 @@ struct operated {
       if (auto other = instead(r))
         return *other;
     if (r.target.find("/status") != std::string::npos)
-      status = *kube::parsed(r.body);
+      status = json::object{{"status", kube::parsed(r.body)->at(1).at("value")}};
     if (r.target.find("/events") != std::string::npos)
       events.push_back(kube::text(*kube::parsed(r.body), {"reason"}));
     if (r.method == "POST" && r.target.find("/pods") != std::string::npos)

@@ -37,6 +37,8 @@ class simulated_api_server {
     double event_late = 0; ///< by up to `late_most`; those behind it wait
     double event_twice = 0;
     duration late_most = 5s;
+    /// What has lost its last owner goes so much later, at the next advance().
+    duration collected_after{};
   };
 
   explicit simulated_api_server(std::uint64_t seed = 1) : random_(seed) {}
@@ -71,7 +73,7 @@ class simulated_api_server {
   /// All watches from earlier versions are too old.
   void forget_history();
 
-  void advance(instant to) { now_ = to; }
+  void advance(instant to);
 
   /// The world beside requests; not subject to faults. `path`: of one object, as in a request.
   const boost::json::value* find(const std::string& path) const;
@@ -108,6 +110,7 @@ class simulated_api_server {
   kube::api_answer patch(const place& p, const kube::api_request& r);
   kube::api_answer apply(const place& p, const boost::json::value& object);
   kube::api_answer erase(const place& p, const boost::json::value& options);
+  kube::api_answer erase_all(const place& p);
   kube::api_answer store(const place& p, boost::json::value next, unsigned status);
   std::optional<kube::api_answer> fault(const std::string& verb);
 
@@ -117,6 +120,7 @@ class simulated_api_server {
   std::vector<place> dependents_of(const std::string& uid) const;
   void leave_dependents(const std::string& uid);
   void collect_garbage(const boost::json::value& gone);
+  bool has_owner(const boost::json::value& object) const;
   void tell(open_watch& w, const change_event& e);
   void push(open_watch& w, std::string line);
   void tell_present(open_watch& w);
@@ -132,6 +136,7 @@ class simulated_api_server {
   std::uint64_t forgotten_ = 100; ///< the newest version that is in no history
   std::map<std::string, page> pages_;
   std::map<std::uint64_t, open_watch> watches_;
+  std::deque<std::pair<instant, std::string>> to_collect_; ///< uids of owners that are gone
 };
 
 } // namespace troupe::testing

@@ -104,11 +104,42 @@ void simulated_api_server::leave_dependents(const std::string& uid) {
   }
 }
 
+bool simulated_api_server::has_owner(const json::value& object) const {
+  const auto& owners = kube::items(object, {"metadata", "ownerReferences"});
+  return std::any_of(owners.begin(), owners.end(), [this](const json::value& o) {
+    const auto uid = kube::text(o, {"uid"});
+    return std::any_of(kinds_.begin(), kinds_.end(), [&uid](const auto& kind) {
+      return std::any_of(kind.second.begin(), kind.second.end(), [&uid](const auto& each) {
+        return kube::text(each.second, {"metadata", "uid"}) == uid;
+      });
+    });
+  });
+}
+
+void simulated_api_server::advance(instant to) {
+  now_ = to;
+  while (!to_collect_.empty() && to_collect_.front().first <= now_) {
+    const auto uid = to_collect_.front().second;
+    to_collect_.pop_front();
+    for (const auto& each : dependents_of(uid)) {
+      const auto& objects = kinds_[each.kind];
+      const auto found = objects.find(each.key());
+      // As the real one, it looks at the object again: it may have another owner by now.
+      if (found != objects.end() && !has_owner(found->second))
+        mark_deleted(each, found->second, 30, false);
+    }
+  }
+}
+
 /// Dependents go with the last of their owners; an owner that waits goes after its last dependent.
 void simulated_api_server::collect_garbage(const json::value& gone) {
-  for (const auto& each : dependents_of(kube::text(gone, {"metadata", "uid"})))
-    if (kinds_[each.kind].count(each.key()) != 0)
-      mark_deleted(each, kinds_[each.kind][each.key()], 30, false);
+  const auto own_uid = kube::text(gone, {"metadata", "uid"});
+  if (wrong.collected_after > duration::zero() && !dependents_of(own_uid).empty())
+    to_collect_.emplace_back(now_ + wrong.collected_after, own_uid);
+  else
+    for (const auto& each : dependents_of(own_uid))
+      if (kinds_[each.kind].count(each.key()) != 0)
+        mark_deleted(each, kinds_[each.kind][each.key()], 30, false);
   std::vector<std::pair<std::string, std::string>> owners;
   for (const auto& reference : kube::items(gone, {"metadata", "ownerReferences"}))
     for (const auto& [kind, objects] : kinds_)

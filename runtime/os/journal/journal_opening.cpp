@@ -35,7 +35,11 @@ std::optional<conclusion> conclusion_of(const std::vector<messages::any_msg>& re
 }
 
 bool same_run(const journal_past& past, const journal_owner& mine) {
-  return mine.run && past.run == mine.run;
+  return (mine.run && past.run == mine.run) || (!mine.uid.empty() && past.uid == mine.uid);
+}
+
+bool is_of_a_namesake(const journal_past& past, const journal_owner& mine) {
+  return !mine.uid.empty() && !past.uid.empty() && past.uid != mine.uid;
 }
 
 log::event notice(log::level severity, const char* name, const std::string& path, term as,
@@ -71,6 +75,13 @@ journal_opening open_over(const std::string& path, const journal_past& past,
                            past.missing)));
   if (past.records.empty())
     return out;
+  if (is_of_a_namesake(past, mine)) {
+    out.anew = true;
+    out.notices.push_back(notice(log::level::notice, "journal_begun_anew", path, as,
+                                 "an earlier job of this name, which was deleted, has left it; "
+                                 "this one begins anew"));
+    return out;
+  }
   const auto ended = conclusion_of(past.records);
   if (!ended) {
     if (!same_run(past, mine))
@@ -84,9 +95,12 @@ journal_opening open_over(const std::string& path, const journal_past& past,
   if (same_run(past, mine) || (!mine.run && !ended->farewell_ended)) {
     out.notices.push_back(
         notice(log::level::notice, "verdict_recalled", path, as,
-               fmt::format("the job has {} already, and its master ended before all nodes had "
-                           "heard it; telling those that ask. A new run begins with the next start",
-                           verdict)));
+               mine.uid.empty()
+                   ? fmt::format("the job has {} already, and its master ended before all nodes "
+                                 "had heard it; telling those that ask. A new run begins with the "
+                                 "next start",
+                                 verdict)
+                   : fmt::format("the job has {} already; telling those that ask", verdict)));
     return out;
   }
   out.anew = true;

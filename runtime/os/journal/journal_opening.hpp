@@ -22,7 +22,10 @@ struct journal_owner {
   std::string job;
   /// The run, where something outlives a crashed master and can tell: a launcher's keeper. Nothing:
   /// nothing tells whether a new master is the old one's successor or the next run.
-  std::optional<std::uint64_t> run;
+  std::optional<std::uint64_t> run = {};
+  /// The identity of the job where a cluster gives it one, which no other job of its name ever has:
+  /// all masters of one are of one run. Empty: it has none.
+  std::string uid = {};
 };
 
 /// What earlier masters have left.
@@ -33,6 +36,7 @@ struct journal_past {
   std::vector<messages::any_msg> records;
   /// Records at the end that were there once.
   std::uint64_t missing = 0;
+  std::string uid = {}; ///< empty: it does not say
 };
 
 struct journal_opening {

@@ -33,8 +33,9 @@ messages::any_msg farewell() {
 constexpr std::uint64_t this_run = 7, another_run = 8;
 
 /// "anew" or "goes on", and what is said of it.
-std::string opened(const journal_past& past, std::optional<std::uint64_t> run) {
-  const auto how = open_over("/j", past, {"job", run}, term{42});
+std::string opened(const journal_past& past, std::optional<std::uint64_t> run,
+                   const std::string& uid = {}) {
+  const auto how = open_over("/j", past, {"job", run, uid}, term{42});
   std::string all = how.anew ? "anew" : "goes on";
   for (const auto& n : how.notices)
     all += "; " + n.text;
@@ -83,6 +84,21 @@ TEST_SUITE("journal: which master may take it up") {
     CHECK(opened({"job", {}, {concluded(true)}, 0}, {}).find("goes on") == 0);
     CHECK(opened({"job", {}, {concluded(true), farewell()}, 0}, {}) ==
           "anew; journal '/j': the run before has succeeded (because); this is a new run");
+  }
+
+  TEST_CASE("a job of a cluster knows its own by identity, whatever was told and ended") {
+    const std::vector<messages::any_msg> goes_on{proposed()},
+        over{proposed(), concluded(true), farewell()};
+    CHECK(opened({"job", {}, goes_on, 0, "u1"}, {}, "u1") == "goes on");
+    CHECK(opened({"job", {}, over, 0, "u1"}, {}, "u1") ==
+          "goes on; journal '/j': the job has succeeded (because) already; telling those that ask");
+    for (const auto& left : {goes_on, over})
+      CHECK(opened({"job", {}, left, 0, "u1"}, {}, "u2") ==
+            "anew; journal '/j': an earlier job of this name, which was deleted, has left it; this "
+            "one begins anew");
+    // As an older version has written it.
+    CHECK(opened({"job", {}, goes_on, 0}, {}, "u2").find("goes on") == 0);
+    CHECK(opened({"job", {}, goes_on, 0, "u1"}, {}).find("goes on") == 0);
   }
 
   TEST_CASE("records that are known to be missing are told") {

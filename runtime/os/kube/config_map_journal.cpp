@@ -58,6 +58,7 @@ core::options core_options(const config_map_journal::options& o, const journal_o
   c.name = o.name;
   c.elastic_job = o.elastic_job;
   c.job = mine.job;
+  c.uid = mine.uid;
   c.run = mine.run;
   c.owner = fmt::format("{}/{:016x}", o.host, o.number);
   c.least_term = unix_milliseconds();
@@ -204,7 +205,7 @@ class config_map_journal::shell {
   void take(const core::note& n) { log_("kubernetes", n.event); }
 
   void take(const core::found& f) {
-    journal_past past{f.image.job, f.image.run, {}, 0};
+    journal_past past{f.image.job, f.image.run, {}, 0, f.image.uid};
     if (auto owned = check_owner(where_, past.job, mine_); !owned)
       return outcome_.set_value(owned);
     const auto bytes = records_of(f.image);
