@@ -234,7 +234,10 @@ void job_cluster_core::take_pods(effects& out, instant now, node_pods_core::effe
 // ---- What the cluster says ----
 
 void job_cluster_core::job_is(effects& out, instant now, const json::value& object) {
-  if (elastic_job_identity(object).is_being_deleted)
+  const auto identity = elastic_job_identity(object);
+  if (!options_.uid.empty() && identity.uid != options_.uid)
+    return give_pods_up(out, now, "its ElasticJob was deleted, and another has its name");
+  if (identity.is_being_deleted)
     return give_pods_up(out, now, "its ElasticJob is being deleted");
   auto read = read_elastic_job(object);
   if (!read) {

@@ -35,6 +35,7 @@ class job_cluster_core {
     node_range nodes;        ///< as the master was started with
     std::string gang; ///< "volcano", "scheduler-plugins": the pods belong to the job's PodGroup
     std::uint64_t seed = 0;
+    std::string uid = {}; ///< the identity of the ElasticJob; empty: it is not known
   };
   /// Answered by answered() under the same two numbers, in any case.
   struct call {

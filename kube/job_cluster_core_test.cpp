@@ -192,6 +192,13 @@ TEST_SUITE("job_cluster_core") {
     CHECK(m.live() == names{"words-edljob-worker-1", "words-edljob-worker-2"});
   }
 
+  TEST_CASE("an ElasticJob that has come under the name has a master of its own") {
+    mastered late({"jobs", "master-0", "words", {}, "words", {1, 2}, "", 3, "of-a-deleted-one"});
+    CHECK(late.live().empty());
+    REQUIRE(!late.told.empty());
+    CHECK(late.told.back().text.find("another has its name") != std::string::npos);
+  }
+
   TEST_CASE("the pods of a gang say which one it is") {
     mastered m({"jobs", "master-0", "words", {}, "words", {1, 2}, "volcano", 3});
     const auto* pod = m.server.find(pods_path + "/words-edljob-worker-0");

@@ -57,8 +57,10 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   auto identity = elastic_job_identity(object);
   auto said = what_is_said(object);
   const bool is_new = !is_known_ || said != said_;
-  if (!is_known_)
+  if (!is_known_) {
     status_.take_up(object);
+    trouble_ = status_.told_trouble();
+  }
   is_known_ = true;
   if (!is_new) {
     job_.version = identity.version;
@@ -71,11 +73,7 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   auto read = read_elastic_job(object);
   mistake_ = read ? std::nullopt : std::optional(read.error().what);
   job_ = read ? std::move(*read) : std::move(identity);
-  needs_ = read ? what_a_master_needs(job_, options_.policy) : std::vector<api_request>();
-  needs_done_ = 0;
-  // An answer to one of the earlier ones says nothing of these.
-  if (asked_ && asked_->second == step::need)
-    asked_.reset();
+  need_again();
   for (const auto& remark : job_.remarks)
     say(now, "TakenOtherwise", remark, true);
   again_at_.reset();
@@ -107,6 +105,7 @@ void job_core::take_pod(const moment& now, const json::value& object) {
 job_core::effects job_core::pod_gone(const moment& now, const std::string& uid) {
   effects out;
   pods_.erase(uid);
+  removing_.erase(uid);
   go_on(out, now);
   return out;
 }
@@ -142,6 +141,8 @@ void job_core::plan_wakeup(const moment& now) {
     return;
   for (const auto& at : {created_until_, next_master_at_, restarting_at_, needed_again_at_})
     later(at);
+  for (const auto& [uid, asked] : removing_)
+    later(asked + limits::pod_told_within);
   if (runs_since_ && is_blocked_by(failed_start))
     later(*runs_since_ + limits::master_ran_long);
   if (over_at_) {
@@ -196,8 +197,12 @@ void job_core::judge(effects& out, const moment& now) {
 }
 
 void job_core::need_again() {
+  needs_.clear();
   needs_done_ = 0;
   token_.look_again();
+  // An answer to one of the earlier ones says nothing of these.
+  if (asked_ && asked_->second == step::need)
+    asked_.reset();
 }
 
 /// A pod that has a machine and does not begin may lack what was there when it was made.
@@ -223,8 +228,8 @@ void job_core::judge_failed_start(effects& out, const moment& now, const job_pod
   if (newest != nullptr && newest->exit_code == not_begun &&
       (trouble_.empty() || is_blocked_by(pod_pending) || is_blocked_by(failed_start)))
     return blocked(out, now, failed_start,
-                   newest->error.empty() ? fmt::format("see the log of pod {}", newest->name)
-                                         : fmt::format("{} (pod {})", newest->error, newest->name));
+                   newest->error.empty() ? "its pods end at once; their logs say why"
+                                         : newest->error);
   if (runs_since_ && now.at >= *runs_since_ + limits::master_ran_long &&
       is_blocked_by(failed_start))
     blocked(out, now, "", "");
@@ -302,6 +307,8 @@ void job_core::enter(effects& out, const moment& now, const std::string& phase,
                      const std::string& reason, const std::string& message) {
   if (!status_.enter(phase, reason, message, now.utc))
     return;
+  if (status_.is_over() || phase == "Suspended")
+    blocked(out, now, "", "");
   const bool is_bad = phase == "Failed" || phase == "Restarting";
   say(now, reason, message, is_bad);
   out.push_back(

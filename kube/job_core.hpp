@@ -79,7 +79,6 @@ class job_core {
     master,
     look,
     remove_pod,
-    remove_pods,
     remove_binding,
     let_go,
     remove_job,
@@ -98,8 +97,13 @@ class job_core {
   next_step next(const moment& now);
   next_step next_of_deleted() const;
   next_step next_of_over(const moment& now);
+  /// Each is asked once, and again where the watch does not tell of it.
+  bool may_remove(const moment& now, const job_pod& p) const;
+  next_step remove(const moment& now, const job_pod& p);
   next_step next_of_live(const moment& now);
-  next_step next_of_suspended() const;
+  next_step next_of_suspended(const moment& now);
+  const job_pod* ended_master_too_many(const moment& now) const;
+  master_found_by how_master_is_found() const;
   next_step next_of_master(const moment& now);
   void judge(effects& out, const moment& now);
   void judge_master(effects& out, const moment& now);
@@ -113,6 +117,7 @@ class job_core {
   bool is_settled_by(effects& out, const moment& now, step s, const api_answer& a);
   void refused(effects& out, const moment& now, step s, const api_answer& a);
   bool is_blocked_by(const char* reason) const { return trouble_.rfind(reason, 0) == 0; }
+  void status_refused(effects& out, const moment& now, const api_answer& a);
   void blocked(effects& out, const moment& now, const std::string& reason,
                const std::string& message);
   void rest(const moment& now, const api_answer& a);
@@ -135,8 +140,10 @@ class job_core {
   std::size_t needs_done_ = 0;
   job_token token_;
   std::optional<instant> needed_again_at_; ///< unless what has a machine has begun by then
-  bool removed_together_ = false;          ///< all pods, since it is suspended
-  std::optional<bool> topology_;           ///< whether its ConfigMap has one
+  /// Pods that are asked to go and are not told as going yet, by uid, and since when.
+  std::map<std::string, instant> removing_;
+  std::string removed_last_;     ///< uid
+  std::optional<bool> topology_; ///< whether its ConfigMap has one
   bool binding_removed_ = false;
   std::uint32_t attempt_ = 0; ///< of the master's next pod
   std::string created_;       ///< the master's pod that was made and is not told yet

@@ -50,8 +50,9 @@ job_core::next_step job_core::next_of_deleted() const {
 job_core::next_step job_core::next_of_over(const moment& now) {
   const auto age = over_at_ ? now.at - *over_at_ : duration::zero();
   for (const auto& [uid, p] : pods_)
-    if (p.is_live() && (p.phase == "Pending" || age >= limits::pods_end_within))
-      return {{step::remove_pod, remove_pod(job_, p.name, p.uid)}};
+    if (p.is_live() && (p.phase == "Pending" || age >= limits::pods_end_within) &&
+        may_remove(now, p))
+      return remove(now, p);
   if (job_.keep_for && over_at_ && age >= *job_.keep_for)
     return {{step::remove_job, remove_job(job_)}};
   return std::nullopt;
@@ -63,22 +64,58 @@ job_core::next_step job_core::next_of_live(const moment& now) {
       std::find(all.begin(), all.end(), finalizer) == all.end())
     return {{step::hold, change_finalizers("add")}};
   if (job_.is_suspended)
-    return next_of_suspended();
-  removed_together_ = false;
+    return next_of_suspended(now);
+  if (needs_.empty())
+    needs_ = what_a_master_needs(job_, options_.policy, how_master_is_found());
   if (needs_done_ < needs_.size())
     return {{step::need, needs_[needs_done_]}};
   if (!token_.is_there())
     return {{step::token, token_.next(job_, options_.token)}};
-  return next_of_master(now);
+  if (auto more = next_of_master(now))
+    return more;
+  if (const auto* old = ended_master_too_many(now))
+    return remove(now, *old);
+  return std::nullopt;
 }
 
-/// Together first; then each of those that an older operator or master has made.
-job_core::next_step job_core::next_of_suspended() const {
+master_found_by job_core::how_master_is_found() const {
+  const bool any_older = std::any_of(pods_.begin(), pods_.end(), [this](const auto& each) {
+    const auto& p = each.second;
+    return p.role == master_role && p.is_live() && p.job_uid != job_.uid;
+  });
+  return any_older ? master_found_by::name : master_found_by::uid;
+}
+
+/// For their logs some stay; a master that can never begin leaves one after the other.
+const job_pod* job_core::ended_master_too_many(const moment& now) const {
+  const job_pod* oldest = nullptr;
+  std::size_t ended = 0;
+  for (const auto& [uid, p] : pods_) {
+    if (p.role != master_role || !p.has_ended() || p.is_being_deleted)
+      continue;
+    ++ended;
+    if (oldest == nullptr || p.attempt < oldest->attempt)
+      oldest = &p;
+  }
+  return ended > limits::ended_pods_kept && may_remove(now, *oldest) ? oldest : nullptr;
+}
+
+job_core::next_step job_core::next_of_suspended(const moment& now) {
   for (const auto& [uid, p] : pods_)
-    if (p.is_live())
-      return removed_together_ ? next_step({step::remove_pod, remove_pod(job_, p.name, p.uid)})
-                               : next_step({step::remove_pods, remove_pods(job_)});
+    if (p.is_live() && may_remove(now, p))
+      return remove(now, p);
   return std::nullopt;
+}
+
+bool job_core::may_remove(const moment& now, const job_pod& p) const {
+  const auto asked = removing_.find(p.uid);
+  return asked == removing_.end() || now.at >= asked->second + limits::pod_told_within;
+}
+
+job_core::next_step job_core::remove(const moment& now, const job_pod& p) {
+  removing_[p.uid] = now.at;
+  removed_last_ = p.uid;
+  return {{step::remove_pod, remove_pod(job_, p.name, p.uid)}};
 }
 
 job_core::next_step job_core::next_of_master(const moment& now) {
@@ -189,9 +226,6 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
   case step::event:
     events_.pop_front();
     break;
-  case step::remove_pods:
-    removed_together_ = true;
-    break;
   case step::hold:
   case step::remove_pod:
   case step::let_go:
@@ -199,8 +233,7 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
     break;
   }
   // What was changed is told by the watch; until then the same would be asked for again.
-  if (s == step::hold || s == step::remove_pod || s == step::remove_pods || s == step::let_go ||
-      s == step::remove_job)
+  if (s == step::hold || s == step::let_go || s == step::remove_job)
     again_at_ = now.at + limits::job_again_first;
 }
 
@@ -220,8 +253,6 @@ bool job_core::is_settled_by(effects& out, const moment& now, step s, const api_
   const bool is_gone = a.status == 404;
   if (s == step::token) {
     return token_.answered(job_, a).has_value();
-  } else if (s == step::remove_pods && (a.status == 403 || a.status == 405)) {
-    removed_together_ = true; // one by one, then
   } else if (s == step::remove_binding && a.status == 403) {
     binding_removed_ = true;
     out.push_back(note{
@@ -240,9 +271,9 @@ bool job_core::is_settled_by(effects& out, const moment& now, step s, const api_
   } else if (s == step::remove_binding && is_gone) {
     binding_removed_ = true;
   } else if (s == step::master && a.status == 409) {
-    // Its watch event is late; if it does not come, the name is another's.
+    // Its watch event is late, or the name is another's: it is looked at.
     created_ = master_pod_name(job_.name, attempt_);
-    created_until_ = now.at + limits::pod_told_within;
+    created_until_ = now.at;
   } else if (s == step::need && is_gone &&
              needs_[needs_done_].target.find("disruption") != std::string::npos) {
     say(now, "NoDisruptionBudget",
@@ -264,12 +295,17 @@ void job_core::refused(effects& out, const moment& now, step s, const api_answer
     out.push_back(note{{log::level::debug, "event_refused", kube::in_words(a), {}}});
     return;
   }
+  if (s == step::remove_pod)
+    removing_.erase(removed_last_);
+  if (s == step::master)
+    need_again(); // a server may miss the account, or another thing that was collected
   if (s == step::status)
     status_written_.clear();
+  if (s == step::status && !is_passing(a) && a.status != 401 && a.status != 409)
+    return status_refused(out, now, a);
   rest(now, a);
   if (is_passing(a) || a.status == 401 || a.status == 409 ||
-      (s == step::status && a.status == 422) ||
-      (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
+      (is_gone && (s == step::remove_pod || s == step::let_go)))
     return;
   refused_until_ = now.at + limits::job_again_most;
   again_at_.reset();
@@ -281,6 +317,17 @@ void job_core::refused(effects& out, const moment& now, step s, const api_answer
           fmt::format("{}: {}",
                       is_made ? "what its master needs cannot be made" : "a change was refused",
                       kube::in_words(a)));
+}
+
+/// What the job needs is made all the same. The job that the status is of may be gone (404), or
+/// another may be there under its name, which the test of its uid finds (422, without a reason of
+/// the object's).
+void job_core::status_refused(effects& out, const moment& now, const api_answer& a) {
+  status_at_ = now.at + limits::job_again_most;
+  const auto why = kube::in_words(a);
+  if (a.status != 404 && (a.status != 422 || why.find("is invalid") != std::string::npos))
+    blocked(out, now, a.status == 403 ? "Forbidden" : "Refused",
+            "its status cannot be written: " + why);
 }
 
 void job_core::rest(const moment& now, const api_answer& a) {

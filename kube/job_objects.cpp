@@ -70,14 +70,16 @@ json::object binding_of(const elastic_job& job) {
   return binding;
 }
 
-json::object service_of(const elastic_job& job) {
+json::object service_of(const elastic_job& job, master_found_by how) {
+  json::object selector{{job_label, label_of(job.name)}, {role_label, master_role}};
+  if (how == master_found_by::uid)
+    selector[job_uid_label] = job.uid;
   auto service = object("v1", "Service", metadata(job, master_name(job.name)));
-  service["spec"] = json::object{
-      {"selector", json::object{{job_label, label_of(job.name)}, {role_label, master_role}}},
-      {"ports", json::array{json::object{{"name", "master"},
-                                         {"port", master_port},
-                                         {"targetPort", master_port},
-                                         {"protocol", "TCP"}}}}};
+  service["spec"] = json::object{{"selector", std::move(selector)},
+                                 {"ports", json::array{json::object{{"name", "master"},
+                                                                    {"port", master_port},
+                                                                    {"targetPort", master_port},
+                                                                    {"protocol", "TCP"}}}}};
   return service;
 }
 
@@ -228,10 +230,8 @@ json::object owned_by(const elastic_job& job) {
 }
 
 bool is_of_a_namesake(const json::value& object, const elastic_job& job) {
-  for (const auto& owner : items(object, {"metadata", "ownerReferences"}))
-    if (is_true(owner, {"controller"}))
-      return text(owner, {"kind"}) == "ElasticJob" && text(owner, {"uid"}) != job.uid;
-  return false;
+  const auto uid = elastic_job_of(object);
+  return !uid.empty() && uid != job.uid;
 }
 
 api_request apply(const json::object& what, const std::string& plural,
@@ -245,15 +245,15 @@ api_request apply(const json::object& what, const std::string& plural,
           "application/apply-patch+yaml", json::serialize(what)};
 }
 
-std::vector<api_request> what_a_master_needs(const elastic_job& job,
-                                             const operator_policy& policy) {
+std::vector<api_request> what_a_master_needs(const elastic_job& job, const operator_policy& policy,
+                                             master_found_by how) {
   const auto& in = job.name_space;
   std::vector<api_request> all{
       apply(object("v1", "ServiceAccount", metadata(job, master_name(job.name))), "serviceaccounts",
             in),
       apply(role_of(job), "roles", in),
       apply(binding_of(job), "rolebindings", in),
-      apply(service_of(job), "services", in),
+      apply(service_of(job, how), "services", in),
       // Empty, and the job's: what the master would make by itself would outlive the job.
       apply(object("v1", "ConfigMap", metadata(job, journal_name(job.name))), "configmaps", in),
       apply(budget_of(job), "poddisruptionbudgets", in),
@@ -308,13 +308,6 @@ api_request remove_token(const elastic_job& job, const std::string& uid) {
 
 api_request remove_pod(const elastic_job& job, const std::string& name, const std::string& uid) {
   return remove(fmt::format("/api/v1/namespaces/{}/pods/{}", job.name_space, name), uid);
-}
-
-api_request remove_pods(const elastic_job& job) {
-  return {"DELETE",
-          fmt::format("/api/v1/namespaces/{}/pods?labelSelector={}", job.name_space,
-                      escaped(fmt::format("{}={}", job_uid_label, job.uid))),
-          "", ""};
 }
 
 api_request create_master_pod(const elastic_job& job, const operator_policy& policy,

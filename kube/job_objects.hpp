@@ -63,9 +63,15 @@ bool is_of_a_namesake(const boost::json::value& object, const elastic_job& job);
 api_request apply(const boost::json::object& object, const std::string& plural,
                   const std::string& name_space);
 
+/// How the service finds the master's pod. By its name alone it would find one that a deleted job
+/// of this name has left as well; by the identity it would lose one that an older operator has
+/// made.
+enum class master_found_by : std::uint8_t { name, uid };
+
 /// What a job needs before its master's pod, in this order, one request each: account, role and
 /// binding of the master, service, budget of disruptions, gang.
-std::vector<api_request> what_a_master_needs(const elastic_job& job, const operator_policy& policy);
+std::vector<api_request> what_a_master_needs(const elastic_job& job, const operator_policy& policy,
+                                             master_found_by how);
 
 /// Refused (409) where it is there: a token is never replaced.
 api_request create_token(const elastic_job& job, const std::string& token);
@@ -77,8 +83,6 @@ std::string job_path(const elastic_job& job);
 api_request remove_job(const elastic_job& job);
 
 api_request remove_pod(const elastic_job& job, const std::string& name, const std::string& uid);
-/// All that are this ElasticJob's, at once.
-api_request remove_pods(const elastic_job& job);
 
 /// `topology`: the job's ConfigMap of that name has a topology.
 api_request create_master_pod(const elastic_job& job, const operator_policy& policy,

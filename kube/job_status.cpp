@@ -68,6 +68,7 @@ job_pod read_job_pod(const json::value& pod) {
   p.uid = text(pod, {"metadata", "uid"});
   p.name = text(pod, {"metadata", "name"});
   p.role = label(pod, role_label);
+  p.job_uid = label(pod, job_uid_label);
   p.phase = text(pod, {"status", "phase"});
   p.reason = text(pod, {"status", "reason"});
   p.is_being_deleted = !text(pod, {"metadata", "deletionTimestamp"}).empty();
@@ -125,6 +126,13 @@ void job_status::trouble(const std::string& reason, const std::string& message,
   else if (const auto found = conditions_.find(blocked);
            found != conditions_.end() && found->second.is)
     set(blocked, false, found->second.reason, found->second.message, now);
+}
+
+std::string job_status::told_trouble() const {
+  const auto found = conditions_.find(blocked);
+  return found == conditions_.end() || !found->second.is
+             ? std::string()
+             : found->second.reason + ": " + found->second.message;
 }
 
 std::string job_status::reason() const {

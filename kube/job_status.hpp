@@ -17,6 +17,7 @@ namespace troupe::kube {
 /// What the operator keeps of a job's pod.
 struct job_pod {
   std::string uid, name, role;
+  std::string job_uid;       ///< as its label says; empty: an older operator has made it
   std::string phase;         ///< Pending, Running, Succeeded, Failed, Unknown
   bool is_placed = false;    ///< on a machine
   std::string waits_for;     ///< of one that is pending: why, as scheduler or kubelet say
@@ -50,6 +51,9 @@ class job_status {
   /// What keeps it from going on; empty reason: nothing does.
   void trouble(const std::string& reason, const std::string& message, const std::string& now);
   void count(const std::map<std::string, job_pod>& pods);
+
+  /// "REASON: MESSAGE" of what keeps it from going on; empty: nothing does.
+  std::string told_trouble() const;
 
   const std::string& phase() const { return phase_; }
   /// Why it is in this phase.

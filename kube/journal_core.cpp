@@ -151,6 +151,8 @@ void journal_core::tell_found(effects& out, const std::optional<journal_image>& 
   if (f.is_new)
     f.image.job = options_.job;
   f.as = term{std::max(options_.least_term, f.image.term + 1)};
+  if (exists_)
+    f.elastic_job_uid = elastic_job_of(config_map_);
   kept_ = f.image;
   taken_up_ = !f.is_new;
   out.push_back(std::move(f));

@@ -72,6 +72,8 @@ class journal_core {
     journal_image image; ///< of a new journal: empty, with this job's name
     bool is_new = false;
     term as;
+    /// The ElasticJob that the ConfigMap belongs to by now; empty: none.
+    std::string elastic_job_uid = {};
   };
   struct opened {
     term as;

@@ -67,7 +67,7 @@ inline constexpr std::size_t pod_waits_told_max = 8;
 inline constexpr std::size_t pod_wait_reasons_max = 16;
 /// A pod that was made and that no watch tells of is looked for.
 inline constexpr auto pod_unseen_max = 30s;
-/// Of one rank, for their logs; earlier ones are deleted.
+/// Of one rank, or of a job's masters, for their logs; earlier ones are deleted.
 inline constexpr std::size_t ended_pods_kept = 10;
 /// Identities of a rank's pods that are gone, of which late answers may tell.
 inline constexpr std::size_t gone_pods_remembered = 8;

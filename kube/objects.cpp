@@ -86,6 +86,13 @@ std::string controller_of(const json::value& of) {
   return {};
 }
 
+std::string elastic_job_of(const json::value& of) {
+  for (const auto& owner : items(of, {"metadata", "ownerReferences"}))
+    if (is_true(owner, {"controller"}) && text(owner, {"kind"}) == "ElasticJob")
+      return text(owner, {"uid"});
+  return {};
+}
+
 std::string key_of(const json::value& of) {
   const auto name_space = text(of, {"metadata", "namespace"});
   const auto name = text(of, {"metadata", "name"});

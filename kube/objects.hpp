@@ -41,6 +41,9 @@ std::string annotation(const boost::json::value& of, const std::string& key);
 /// The uid of the owner that manages it; empty: it has none.
 std::string controller_of(const boost::json::value& of);
 
+/// That uid, if the owner is an ElasticJob.
+std::string elastic_job_of(const boost::json::value& of);
+
 /// "namespace/name", or "name" of what is in no namespace.
 std::string key_of(const boost::json::value& of);
 

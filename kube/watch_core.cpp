@@ -222,6 +222,8 @@ watch_core::effects watch_core::closed(instant now, std::uint64_t number, const 
     watch(out, now);
     return out;
   }
+  if (now - opened_ >= limits::watch_least)
+    unheard_since_.reset();
   // What was missed meanwhile a watch tells as well as a list, unless it is too old for that.
   rest(out, now, a, !ended_well && !is_passing(a));
   return out;
@@ -297,6 +299,7 @@ watch_core::effects watch_core::tick(instant now) {
   effects out;
   if (phase_ == phase::watching && now >= watched_until_) {
     leave_watch(out);
+    unheard_since_.reset();
     rest(out, now, {0, "a watch has not ended in time", {}}, false);
   } else if (phase_ == phase::resting && again_at_ && now >= *again_at_) {
     if (from_.empty())

@@ -81,7 +81,8 @@ class life {
     taken_ = std::move(*taken);
     auto own = with_files(own_.of_job);
     if (!own)
-      return report_error(program, own.error().what, exit_usage);
+      return report_error(program, own.error().what,
+                          own_.cluster.elastic_job.empty() ? exit_usage : exit_try_again);
     own_words_ = std::move(*own);
     // The cluster that takes the pod has its reasons, and none of them is the end of the job, which
     // its owner ends by taking the nodes' pods.

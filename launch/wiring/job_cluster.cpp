@@ -5,6 +5,12 @@
 
 namespace troupe::launch {
 
+std::string uid_of_job(const cluster_options& o, const machine_facts& machine) {
+  const auto found = machine.environment.find("JOB_UID");
+  return o.elastic_job.empty() || found == machine.environment.end() ? std::string()
+                                                                     : found->second;
+}
+
 result<std::shared_ptr<ports::cluster>>
 cluster_of(const cluster_options& o, const machine_facts& machine, const std::string& job,
            std::pair<std::uint32_t, std::uint32_t> nodes, const log::sink& log) {
@@ -25,6 +31,7 @@ cluster_of(const cluster_options& o, const machine_facts& machine, const std::st
     options.marks = o.marks == faulty_machine::is_cordoned ? kube::machine_mark::cordon
                                                            : kube::machine_mark::taint;
   options.elastic_job = o.elastic_job;
+  options.uid = uid_of_job(o, machine);
   options.nodes = {nodes.first, nodes.second};
   options.gang = o.gang;
   options.seed = random_seed();

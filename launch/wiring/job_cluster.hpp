@@ -13,6 +13,10 @@
 
 namespace troupe::launch {
 
+/// The identity of the ElasticJob, as its operator has told this pod (JOB_UID); empty: there is
+/// none.
+std::string uid_of_job(const cluster_options& o, const machine_facts& machine);
+
 /// The cluster that a job's master knows: Kubernetes (--mark-faulty, --elastic-job), or none.
 /// `nodes`: MIN and MAX of --nnodes. The error names the option, and what this process lacks.
 result<std::shared_ptr<ports::cluster>>

@@ -3,6 +3,7 @@
 #include "kube/limits.hpp"
 #include "launch/options/journal_place.hpp"
 #include "launch/wiring/api_access.hpp"
+#include "launch/wiring/job_cluster.hpp"
 #include "runtime/os/journal/memory_only_journal.hpp"
 #include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/kube/config_map_journal.hpp"
@@ -18,10 +19,9 @@ namespace troupe::launch {
 
 namespace {
 
-/// Empty if it is not there. An operator gives ELASTIC_JOB_NAME and JOB_UID to the pods of its
-/// ElasticJobs.
-std::string variable(const machine_facts& machine, const char* name) {
-  const auto found = machine.environment.find(name);
+/// An operator gives it to the pods of its ElasticJobs.
+std::string elastic_job_of(const machine_facts& machine) {
+  const auto found = machine.environment.find("ELASTIC_JOB_NAME");
   return found == machine.environment.end() ? std::string() : found->second;
 }
 
@@ -32,8 +32,7 @@ result<master_journal> open_in_config_map(const std::string& named, const std::s
   auto access = api_access_of(account.account, account.machine);
   if (!access)
     return wrong(access.error());
-  const os::config_map_journal::options o{access->name_space, name,
-                                          variable(account.machine, "ELASTIC_JOB_NAME"),
+  const os::config_map_journal::options o{access->name_space, name, elastic_job_of(account.machine),
                                           account.machine.host, random_seed()};
   const auto lost = std::make_shared<std::atomic<bool>>(false);
   const auto noticing = [sink, lost](const std::string& component, const log::event& event) {
@@ -68,8 +67,7 @@ os::journal_owner owner_of(const launcher_options& o, std::uint64_t run) {
 }
 
 os::journal_owner owner_of(const master_program_options& o, const machine_facts& machine) {
-  return {o.rdzv_id, std::nullopt,
-          o.cluster.elastic_job.empty() ? std::string() : variable(machine, "JOB_UID")};
+  return {o.rdzv_id, std::nullopt, uid_of_job(o.cluster, machine)};
 }
 
 result<std::optional<options_on_record>> options_in(ports::journal_store& journal) {

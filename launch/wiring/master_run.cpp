@@ -68,7 +68,8 @@ actors::recovery_core::verdict master_run::farewell() {
   const auto v = verdict().get();
   everyone_left().wait();
   shutdown();
-  if (shared_->gives_way)
+  // Nothing is decided of the job, which another master goes on with.
+  if (shared_->gives_way || shared_->is_broken)
     return v;
   record_end();
   world_.cluster->end();

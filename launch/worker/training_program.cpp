@@ -69,14 +69,19 @@ actors::training_program program_of(const worker_contract& contract,
   actors::training_program p;
   // As counted when a worker was started last.
   const auto kills = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const auto is_told = std::make_shared<std::atomic<bool>>(false);
+  const auto once = [log, is_told](const std::string& component, const log::event& e) {
+    if (!is_told->exchange(true))
+      log(component, e);
+  };
   p.spec = [contract, output, kills,
-            log](const actors::assignment& a) -> result<ports::process_spec> {
+            once](const actors::assignment& a) -> result<ports::process_spec> {
     const auto files = output->begin(a);
     if (!files)
       return tl::make_unexpected(files.error());
     if (const auto written = write_rank_files(contract.rank_files, a); !written)
       return tl::make_unexpected(written.error());
-    if (const auto removed = remove_stop_files(contract.stops, log); !removed)
+    if (const auto removed = remove_stop_files(contract.stops, once); !removed)
       return tl::make_unexpected(removed.error());
     *kills = memory_kills().value_or(0);
     auto spec = worker_spec(contract, a);

@@ -10,13 +10,16 @@
 #include <string>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace troupe::os {
 
 /// What a user's file has, up to more than `most` bytes, which its size then tells: neither a pipe
-/// without a writer nor a device without an end holds the reader up. The error is one of errno's.
+/// without a writer nor a device without an end holds the reader up. A writer that is there, as of
+/// `<(command)`, has ten seconds for each piece. The error is one of errno's.
 inline tl::expected<std::string, int> read_at_most(const std::string& path, std::size_t most) {
+  constexpr int patience_ms = 10'000;
   const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file)
     return tl::make_unexpected(errno);
@@ -25,6 +28,9 @@ inline tl::expected<std::string, int> read_at_most(const std::string& path, std:
   while (text.size() <= most) {
     const auto got = ::read(file.get(), some.data(), some.size());
     if (got < 0 && errno == EINTR)
+      continue;
+    pollfd writer{file.get(), POLLIN, 0};
+    if (got < 0 && errno == EAGAIN && ::poll(&writer, 1, patience_ms) > 0)
       continue;
     if (got < 0)
       return tl::make_unexpected(errno);

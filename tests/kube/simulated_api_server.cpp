@@ -19,9 +19,7 @@ std::string verb_of(const kube::api_request& r, const place& p) {
     return p.asked("watch").empty() ? (p.name.empty() ? "list" : "get") : "watch";
   if (r.method == "POST")
     return "create";
-  if (r.method == "DELETE")
-    return p.name.empty() ? "deletecollection" : "delete";
-  return r.method == "PUT" ? "update" : "patch";
+  return r.method == "PUT" ? "update" : r.method == "PATCH" ? "patch" : "delete";
 }
 
 bool changes_something(const std::string& verb) {
@@ -93,8 +91,8 @@ kube::api_answer simulated_api_server::perform(const kube::api_request& r) {
   const auto body = r.body.empty() ? json::value(json::object()) : kube::parsed(r.body);
   if (!body)
     return refused(400, "BadRequest", "the body is no JSON");
-  if (r.method == "DELETE")
-    return p.name.empty() ? erase_all(p) : erase(p, *body);
+  if (r.method == "DELETE" && !p.name.empty())
+    return erase(p, *body);
   if (r.method == "PATCH" && !p.name.empty())
     return patch(p, r);
   if (!body->is_object())
@@ -262,20 +260,6 @@ kube::api_answer simulated_api_server::store(const place& p, json::value next, u
   if (next != before)
     commit(p.kind, p.key(), std::move(next));
   return answered(status, kinds_[p.kind][p.key()]);
-}
-
-kube::api_answer simulated_api_server::erase_all(const place& p) {
-  const selection which(p);
-  std::vector<place> matching;
-  for (const auto& [key, object] : kinds_[p.kind])
-    if ((p.name_space.empty() || key.rfind(p.name_space + "/", 0) == 0) && which.matches(object)) {
-      matching.push_back(p);
-      matching.back().name = kube::text(object, {"metadata", "name"});
-      matching.back().name_space = kube::text(object, {"metadata", "namespace"});
-    }
-  for (const auto& each : matching)
-    mark_deleted(each, kinds_[each.kind][each.key()], 30, false);
-  return answered(200, json::object{{"kind", "Status"}, {"status", "Success"}});
 }
 
 kube::api_answer simulated_api_server::erase(const place& p, const json::value& options) {

@@ -110,7 +110,6 @@ class simulated_api_server {
   kube::api_answer patch(const place& p, const kube::api_request& r);
   kube::api_answer apply(const place& p, const boost::json::value& object);
   kube::api_answer erase(const place& p, const boost::json::value& options);
-  kube::api_answer erase_all(const place& p);
   kube::api_answer store(const place& p, boost::json::value next, unsigned status);
   std::optional<kube::api_answer> fault(const std::string& verb);
 

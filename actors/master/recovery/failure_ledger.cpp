@@ -87,6 +87,9 @@ void failure_ledger::put_root_cause_first() {
 std::string failure_ledger::kind_of(exit_class which, const std::string& message) {
   if (which != exit_class::SOFTWARE)
     return {};
+  // "exit code 3" has no other word than its number.
+  if (message.find(':') == std::string::npos)
+    return message;
   std::string kind;
   for (const char c : message)
     if (c < '0' || c > '9')

@@ -55,7 +55,8 @@ class failure_ledger {
   const failure& root_cause() const { return failures_.front(); }
   std::string root_cause_in_words() const;
   /// By which two failures of the program are the same, whichever rank has them: the message
-  /// without its numbers. Empty: it was killed, or what failed is not the program.
+  /// without its numbers, but for an exit code that stands alone. Empty: it was killed, or what
+  /// failed is not the program.
   static std::string kind_of(exit_class which, const std::string& message);
 
   /// All of them, for the journal and the verdict; tracebacks up to limits::tracebacks_max. Only

@@ -276,7 +276,7 @@ class recovery_core {
   /// Falls back to `count_restart` if the job cannot be without the node.
   void exclude_node(effects& out, instant now);
   void count_restart(effects& out, instant now);
-  void restart_free(effects& out, const std::string& cause, const std::string& in_a_word);
+  void restart_free(effects& out, instant now, const std::string& cause, const std::string& kind);
   std::uint32_t without_progress() const;
   enum class ending { finished, failed, stopped };
   void conclude(effects& out, instant now, ending how, const std::string& reason,

@@ -82,7 +82,7 @@ void recovery_core::take_asked(effects& out, instant now, const node_name& node)
 /// asked, and not that the work is done.
 void recovery_core::as_planned(effects& out, instant now) {
   TROUPE_RARE("planner: all workers have saved and ended as they were asked to");
-  restart_free(out, planned_ ? planned_->reason() : "its workers were asked to save and end",
+  restart_free(out, now, planned_ ? planned_->reason() : "its workers were asked to save and end",
                "planned");
   become_gathering(out, now);
 }

@@ -41,7 +41,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
                                 count_of(current_), unexplained_ - 1, why.value_or("no reason")));
   if (const auto lost = lost_as_the_cause()) {
     TROUPE_RARE_IF(!failures_.empty(), "planner: failures are put down to the loss of a node");
-    restart_free(out, fmt::format("node {} is lost", *lost), "node lost");
+    restart_free(out, now, fmt::format("node {} is lost", *lost), "node lost");
   } else if (!failures_.empty()) {
     TROUPE_RARE_IF(!lost_.empty(), "planner: a node is lost long after the workers failed");
     // A machine or a link may be broken: the next world is formed of nodes that were checked since.
@@ -54,7 +54,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     return count_restart(out, now);
   } else {
     // By the planner's own plan, or since it could not be formed: no worker is to blame.
-    restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")),
+    restart_free(out, now, stopped_for_.value_or(why.value_or("it was stopped")),
                  stopped_for_ ? "planned" : "not formed");
   }
   // It costs no restart. A standby, a smaller world or the same nodes again: gathering decides
@@ -92,6 +92,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
     return count_restart(out, now);
   TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
+  start_pause_.ended(failures_.root_cause().shown_at - works_since_);
   account_.restarted(treatment_of(failures_.root_cause().judged.which).name);
   out.push_back(note{
       {log::level::notice,
@@ -201,13 +202,14 @@ void recovery_core::count_restart(effects& out, instant now) {
 
 /// No record: nothing is counted, and the number of the next generation is a record of its own.
 /// `without_progress_` stays as it is: a loss says nothing about the program.
-void recovery_core::restart_free(effects& out, const std::string& cause,
-                                 const std::string& in_a_word) {
+void recovery_core::restart_free(effects& out, instant now, const std::string& cause,
+                                 const std::string& kind) {
   // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
   TROUPE_RARE_IF(!was_sealed_, "planner: a generation ends that was never sealed");
   if (!was_sealed_)
     return;
-  account_.restarted(in_a_word);
+  start_pause_.ended(now - works_since_);
+  account_.restarted(kind);
   out.push_back(note{{log::level::notice,
                       "restarting",
                       fmt::format("{}; restarting the workers (not counted against "
@@ -215,7 +217,7 @@ void recovery_core::restart_free(effects& out, const std::string& cause,
                                   cause),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
-                       {"exit_class", in_a_word},
+                       {"exit_class", kind},
                        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
 }
 

@@ -45,6 +45,11 @@ class start_pause {
     until_ = wait > duration{} ? std::optional(now + wait) : std::nullopt;
     return wait;
   }
+  /// A generation that ended otherwise, after so long a time of work.
+  void ended(duration worked) {
+    if (worked >= options_.within)
+      in_a_row_ = same_in_a_row_ = 0;
+  }
   /// What an earlier planner had counted; its pause is over by the time that a master has begun.
   void recall(std::uint32_t in_a_row, std::uint32_t same_in_a_row, std::string how) {
     in_a_row_ = in_a_row;

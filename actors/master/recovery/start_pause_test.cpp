@@ -56,6 +56,11 @@ TEST_SUITE("start_pause") {
     CHECK(same(0s, "x") == 1);
     CHECK(same(10s, "x") == 0); // it had worked
     CHECK(same(0s, "x") == 1);
+    p.ended(9s);
+    CHECK(same(0s, "x") == 2);
+    p.ended(10s);
+    CHECK(p.in_a_row() == 0);
+    CHECK(same(0s, "x") == 1);
     start_pause later({10s, 100ms, 1s});
     later.recall(3, 2, "x");
     later.failed(now, 0s, "x");

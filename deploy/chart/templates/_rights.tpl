@@ -14,10 +14,6 @@ right that it does not have itself: these are marked "as masters". */}}
 - apiGroups: [""]
   resources: [pods, services, serviceaccounts] # as masters: pods
   verbs: [get, list, watch, create, patch, delete]
-# Of a job that is suspended, all at once.
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [deletecollection]
 - apiGroups: [""]
   resources: [pods/status] # as masters
   verbs: [get]

@@ -208,6 +208,12 @@ class config_map_journal::shell {
     journal_past past{f.image.job, f.image.run, {}, 0, f.image.uid};
     if (auto owned = check_owner(where_, past.job, mine_); !owned)
       return outcome_.set_value(owned);
+    // Its operator has made it another's before that one's master could begin.
+    if (!mine_.uid.empty() && !f.elastic_job_uid.empty() && f.elastic_job_uid != mine_.uid)
+      return outcome_.set_value(failure(
+          errc::refused, fmt::format("journal '{}': the ElasticJob was deleted, and another has "
+                                     "its name and this journal; nothing in it was changed",
+                                     where_)));
     const auto bytes = records_of(f.image);
     auto all = bytes ? admitted(where_, *bytes) : tl::make_unexpected(bytes.error());
     if (!all)

@@ -99,6 +99,26 @@ TEST_CASE("the journal in a ConfigMap keeps the promises of a journal") {
   testing::check_journal_contract([] { return std::make_unique<config_map_world>(); });
 }
 
+TEST_CASE("a late master of a deleted ElasticJob leaves the next one's journal alone") {
+  config_map_world world;
+  const os::journal_owner first{"job", std::nullopt, "u1"}, second{"job", std::nullopt, "u2"};
+  { REQUIRE(append(world, **world.open_for(first), numbered_record(1))); }
+  // As the operator applies it for the job of today.
+  boost::json::value owner = {{"kind", "ElasticJob"}, {"uid", "u2"}, {"controller", true}};
+  world.server.objects.at("words").at("metadata").as_object()["ownerReferences"] =
+      boost::json::array{owner};
+  const auto before = world.server.objects.at("words");
+  const auto late = world.open_for(first);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().what.find("journal 'configmap:words': the ElasticJob was deleted, and another "
+                               "has its name and this journal") == 0);
+  CHECK(world.server.objects.at("words") == before);
+  const auto today = world.open_for(second);
+  REQUIRE(today);
+  CHECK_FALSE((*today)->taken_up());
+  CHECK(numbers_of(*read_all(world, **today)).empty());
+}
+
 TEST_CASE("another job's journal is refused and not changed") {
   config_map_world world;
   { REQUIRE(append(world, **world.open(), numbered_record(1))); }
