@@ -110,6 +110,8 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   contract->output.node = node_name_of(o);
   contract->output.keeps_end_of_stderr = o.streams.log_dir.empty() && stderr_is_read_elsewhere();
   contract->output.run_directory = directory->for_workers();
+  if (!o.policy.planned_end.stop_file)
+    contract->stops.own = directory->stop();
   if (o.trace)
     if (const auto taken = take_trace(*directory, *contract); !taken)
       return tl::make_unexpected(taken.error());

@@ -27,6 +27,8 @@ class run_directory {
   std::string journal() const { return path_ + "/journal.sqlite"; }
   /// Of the tracing library; made if need be.
   result<std::string> trace() const;
+  /// What asks this run's workers to save and end.
+  std::string stop() const { return path_ + "/stop"; }
   /// Of a hang, which the master writes.
   std::string stacks() const { return path_ + "/stacks"; }
 

@@ -25,7 +25,7 @@ worker_contract contract_of(const launcher_options& o,
   if (const auto& said = o.policy.planned_end.stop_file)
     c.stops.own = *said;
   else
-    c.stops = {run_directory + "/stop", usual_stop_file};
+    c.stops.usual = usual_stop_file;
   c.ucp_device = o.policy.planned_end.ucp_device;
   c.tells_rank_after_topology = !o.rank_files.empty() || !o.policy.topology.file.empty();
   c.output = {o.streams, o.role, host, run_directory};

@@ -145,7 +145,7 @@ def test_a_stop_file_that_was_left_is_removed(shell: Start, tmp_path: Path) -> N
 
 def test_without_a_word_the_stop_file_is_the_run_s_own_and_none_is_left_for_the_next_workers(shell: Start) -> None:
     script = """
-        case $TROUPE_STOP_FILE in /tmp/stop|"") exit 9;; esac
+        case $TROUPE_STOP_FILE in /stop|/tmp/stop|"") exit 9;; esac
         test $TORCHELASTIC_RESTART_COUNT = 1 && { test ! -e $TROUPE_STOP_FILE; exit; }
         touch $TROUPE_STOP_FILE && exit 3
     """
