@@ -154,13 +154,15 @@ class reader {
       job_.nodes.min = std::min(job_.nodes.max, typed_min(job_.pod_template, job_.nodes.max));
       return;
     }
-    if (range && range->max == job_.nodes.max)
-      job_.nodes = *range;
-    else
-      refuse_annotation(nodes_annotation,
-                        fmt::format("is '{}': MIN:MAX is possible, and MAX is the number of "
-                                    "replicas, {}",
-                                    nodes, job_.nodes.max));
+    if (!range)
+      return refuse_annotation(nodes_annotation,
+                               fmt::format("is '{}': MIN:MAX is possible", nodes));
+    // `kubectl scale` and an autoscaler change replicas alone.
+    job_.nodes.min = std::min(range->min, job_.nodes.max);
+    if (range->max != job_.nodes.max)
+      job_.remarks.push_back(fmt::format("metadata.annotations['{}'] is '{}': the fewest nodes are "
+                                         "taken from it, and the most are replicas, {}",
+                                         nodes_annotation, nodes, job_.nodes.max));
   }
 
   void read_arguments() {

@@ -66,7 +66,16 @@ TEST_SUITE("an ElasticJob") {
     auto& notes = job.at("metadata").at("annotations").as_object();
     notes["troupe/nnodes"] = "2:4";
     CHECK(read_elastic_job(job)->nodes == node_range{2, 4});
-    for (const auto* wrong : {"2:5", "0:4", "4:2", "many", "2:"}) {
+    CHECK(read_elastic_job(job)->remarks.empty());
+    // Its replicas alone are what `kubectl scale` changes.
+    const std::pair<int, node_range> sizes[] = {{6, {2, 6}}, {3, {2, 3}}, {1, {1, 1}}};
+    for (const auto& [replicas, range] : sizes) {
+      auto scaled = job;
+      worker(scaled)["replicas"] = replicas;
+      CHECK(read_elastic_job(scaled)->nodes == range);
+      CHECK(read_elastic_job(scaled)->remarks.size() == 1);
+    }
+    for (const auto* wrong : {"0:4", "4:2", "many", "2:"}) {
       notes["troupe/nnodes"] = wrong;
       CHECK(mistake_in(job).find("metadata.annotations['troupe/nnodes'] is '") == 0);
     }

@@ -1,6 +1,7 @@
 #include "kube/job_status.hpp"
 
 #include "kube/job_objects.hpp"
+#include "kube/node_pod.hpp"
 #include "kube/objects.hpp"
 
 #include <boost/json/array.hpp>
@@ -55,10 +56,10 @@ bool is_scheduled(const json::value& pod) {
   });
 }
 
-std::uint32_t attempt_of(const std::string& label) {
-  std::uint32_t attempt = 0;
-  std::from_chars(label.data(), label.data() + label.size(), attempt);
-  return attempt;
+std::uint32_t number_of(const std::string& label) {
+  std::uint32_t number = 0;
+  std::from_chars(label.data(), label.data() + label.size(), number);
+  return number;
 }
 
 } // namespace
@@ -73,7 +74,9 @@ job_pod read_job_pod(const json::value& pod) {
   p.reason = text(pod, {"status", "reason"});
   p.is_being_deleted = !text(pod, {"metadata", "deletionTimestamp"}).empty();
   p.is_placed = is_scheduled(pod);
-  p.attempt = attempt_of(label(pod, index_label));
+  p.attempt = number_of(label(pod, index_label));
+  p.rank = label(pod, rank_label);
+  p.restarts = number_of(annotation(pod, restarts_annotation));
   if (p.phase == "Pending")
     p.waits_for = waiting_reason(pod);
   if (const auto& all = items(pod, {"status", "containerStatuses"}); !all.empty()) {
@@ -144,13 +147,19 @@ void job_status::count(const std::map<std::string, job_pod>& pods) {
   std::map<std::string, std::map<std::string, int>> counts;
   for (const auto* role : {worker_role, master_role})
     counts[role] = {{"active", 0}, {"failed", 0}, {"pending", 0}, {"succeeded", 0}};
+  std::map<std::string, std::uint32_t> restarts;
   for (const auto& [key, p] : pods) {
+    if (p.role == worker_role)
+      restarts[p.rank] = std::max(restarts[p.rank], p.restarts);
     auto& of = counts[p.role];
     of["active"] += p.phase == "Running" && !p.is_being_deleted;
     of["pending"] += p.phase == "Pending" && !p.is_being_deleted;
     of["succeeded"] += p.phase == "Succeeded";
     of["failed"] += p.phase == "Failed";
   }
+  restarts_ = 0;
+  for (const auto& [rank, times] : restarts)
+    restarts_ += times;
   replicas_.clear();
   for (const auto& [role, of] : counts) {
     json::object each;
@@ -175,11 +184,13 @@ std::string job_status::patch(const std::string& uid) const {
   };
   status["startTime"] = time(started_);
   status["completionTime"] = time(completed_);
-  return json::serialize(json::array{
-      json::object{{"op", "test"}, {"path", "/metadata/uid"}, {"value", uid}},
-      json::object{{"op", "add"},
-                   {"path", "/status"},
-                   {"value", json::object{{"phase", phase_}, {"status", std::move(status)}}}}});
+  return json::serialize(
+      json::array{json::object{{"op", "test"}, {"path", "/metadata/uid"}, {"value", uid}},
+                  json::object{{"op", "add"},
+                               {"path", "/status"},
+                               {"value", json::object{{"phase", phase_},
+                                                      {"restarts", restarts_},
+                                                      {"status", std::move(status)}}}}});
 }
 
 } // namespace troupe::kube

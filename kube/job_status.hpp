@@ -17,11 +17,13 @@ namespace troupe::kube {
 /// What the operator keeps of a job's pod.
 struct job_pod {
   std::string uid, name, role;
-  std::string job_uid;       ///< as its label says; empty: an older operator has made it
-  std::string phase;         ///< Pending, Running, Succeeded, Failed, Unknown
-  bool is_placed = false;    ///< on a machine
-  std::string waits_for;     ///< of one that is pending: why, as scheduler or kubelet say
-  std::uint32_t attempt = 0; ///< of a master's
+  std::string job_uid;        ///< as its label says; empty: an older operator has made it
+  std::string phase;          ///< Pending, Running, Succeeded, Failed, Unknown
+  bool is_placed = false;     ///< on a machine
+  std::string waits_for;      ///< of one that is pending: why, as scheduler or kubelet say
+  std::uint32_t attempt = 0;  ///< of a master's
+  std::string rank;           ///< of a node's
+  std::uint32_t restarts = 0; ///< that its rank has had, for failures of its own
   std::optional<std::int64_t> exit_code; ///< of its first container
   std::string reason;                    ///< of its end: Evicted, OOMKilled, …
   std::string error;                     ///< of its end: the last that its log tells
@@ -71,6 +73,7 @@ class job_status {
   std::string phase_, started_, completed_;
   std::map<std::string, condition> conditions_;
   boost::json::object replicas_;
+  std::int64_t restarts_ = 0; ///< of all ranks that are there
 };
 
 } // namespace troupe::kube

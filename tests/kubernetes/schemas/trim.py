@@ -35,8 +35,8 @@ HEADER = """\
 """
 CHANGES = {
     "elasticjob": """Changed: descriptions within pod
-# templates are left out; the field restartCounts, the status restarts, the short name ej and the
-# columns Nodes and Restarts were added.""",
+# templates are left out; the field restartCounts, the status restarts, the short name ej, the
+# columns Nodes and Restarts and the scale subresource were added.""",
     "scaleplan": "Nothing of its schema was changed.",
 }
 OPENAPI = "kubernetes_openapi_v2.json.gz"
@@ -82,8 +82,13 @@ def with_additions(name: str, published: Any) -> Any:
     replica = top["spec"]["properties"]["replicaSpecs"]["additionalProperties"]["properties"]
     replica["template"] = {"description": replica["template"]["description"]} | undescribed(replica["template"])
     replica["restartCounts"] = {"description": "RestartCounts is another name of restartCount.", "type": "integer"}
-    told = "Restarts is the number of times that the workers of the job were started once more."
+    told = "Restarts is how often pods of the job were made anew after a failure of their own."
     top["status"]["properties"]["restarts"] = {"description": told, "format": "int32", "type": "integer"}
+    # Without it no budget of disruptions lets a drain take a pod; and `kubectl scale` works.
+    version["subresources"]["scale"] = {
+        "specReplicasPath": ".spec.replicaSpecs.worker.replicas",
+        "statusReplicasPath": ".status.status.replicaStatuses.worker.active",
+    }
     return made
 
 
