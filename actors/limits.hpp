@@ -78,6 +78,8 @@ inline constexpr auto recall_within = 15s;
 inline constexpr auto prepare_slack = 30s;
 /// A generation that failed later than this after its start had made progress.
 inline constexpr auto progress_after = 60s;
+/// Plans of the cluster that are remembered as done, in each record of the job's sizes.
+inline constexpr std::size_t plans_taken_kept = 32;
 /// A generation that fails within this has failed at its start. From the second such failure in a
 /// row on the next start waits: the first time, twice as long each time, and at most.
 inline constexpr auto failed_at_start_within = 10s;

@@ -24,6 +24,7 @@ class avoided_machines {
   /// Nothing: for good. Of too many the oldest is forgotten.
   void add(const std::string& machine, std::optional<instant> until);
   list at(instant now) const;
+  list for_good() const { return at(instant::max()); }
 
  private:
   using entry = std::pair<std::string, std::optional<instant>>;

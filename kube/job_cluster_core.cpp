@@ -4,7 +4,6 @@
 #include "kube/limits.hpp"
 #include "kube/objects.hpp"
 
-#include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,12 +15,9 @@ namespace {
 
 namespace json = boost::json;
 
-/// What a call is for. The first three are watches: of the job, of its pods, of ScalePlans.
-constexpr std::size_t of_job = 0, of_pods = 1, of_marks = 3, of_nodes = 4, of_own = 5;
-
-std::string collection(const std::string& name_space, const char* plural) {
-  return fmt::format("/apis/{}/namespaces/{}/{}", elastic_job_group, name_space, plural);
-}
+/// What a call is for. The first three are watches: of the job, of its pods, of ScalePlans. The
+/// last is `of_own`.
+constexpr std::size_t of_job = 0, of_pods = 1, of_marks = 3, of_nodes = 4;
 
 /// "512Mi" in bytes; 0: it is none.
 std::uint64_t bytes_in(const std::string& text) {
@@ -60,15 +56,15 @@ job_cluster_core::job_cluster_core(options o) : options_(std::move(o)) {
                                                *options_.marks, options_.seed});
   if (options_.elastic_job.empty())
     return;
-  watches_.emplace_back(watch_core::options{collection(options_.name_space, "elasticjobs"), "",
-                                            "metadata.name=" + options_.elastic_job,
+  watches_.emplace_back(watch_core::options{elastic_collection(options_.name_space, "elasticjobs"),
+                                            "", "metadata.name=" + options_.elastic_job,
                                             options_.seed + 1});
   watches_.emplace_back(watch_core::options{
       fmt::format("/api/v1/namespaces/{}/pods", options_.name_space),
       fmt::format("{},{}={}", pods_of(options_.elastic_job), role_label, worker_role), "",
       options_.seed + 2});
-  watches_.emplace_back(watch_core::options{collection(options_.name_space, "scaleplans"), "", "",
-                                            options_.seed + 3});
+  watches_.emplace_back(watch_core::options{elastic_collection(options_.name_space, "scaleplans"),
+                                            "", "", options_.seed + 3});
 }
 
 job_cluster_core::effects job_cluster_core::start(instant now) {
@@ -96,6 +92,16 @@ job_cluster_core::effects job_cluster_core::node_lost(instant now, const node_na
   return out;
 }
 
+job_cluster_core::effects job_cluster_core::replace(instant now, const std::string& address,
+                                                    bool is_broken, const std::string& reason) {
+  effects out;
+  if (pods_)
+    take_pods(out, now, pods_->node_left(now, address, is_broken, reason));
+  else if (leaving_.size() < limits::job_nodes_max)
+    leaving_.push_back({address, reason, is_broken});
+  return out;
+}
+
 job_cluster_core::effects job_cluster_core::want(instant now, std::uint32_t nodes) {
   effects out;
   wanted_ = nodes;
@@ -112,11 +118,8 @@ job_cluster_core::effects job_cluster_core::answered(instant now, std::size_t of
     take_marks(out, marks_->answered(now, number, a));
   else if (of == of_nodes && pods_)
     take_pods(out, now, pods_->answered(now, number, a));
-  else if (of == of_own && a.status >= 300)
-    out.push_back(note{{log::level::warning,
-                        "scale_plan_not_written",
-                        "a ScalePlan that was taken could not be told so: " + in_words(a),
-                        {}}});
+  else if (of == of_own)
+    plan_answered(out, now, number, a);
   return out;
 }
 
@@ -142,6 +145,7 @@ job_cluster_core::effects job_cluster_core::tick(instant now) {
     take_marks(out, marks_->tick(now));
   if (pods_)
     take_pods(out, now, pods_->tick(now));
+  ask_plans(out, now);
   return out;
 }
 
@@ -176,6 +180,7 @@ std::optional<instant> job_cluster_core::next_wakeup() const {
     sooner(marks_->next_wakeup());
   if (pods_)
     sooner(pods_->next_wakeup());
+  sooner(plans_at_);
   return at;
 }
 
@@ -226,9 +231,28 @@ void job_cluster_core::take_pods(effects& out, instant now, node_pods_core::effe
       out.push_back(call{of_nodes, c->number, std::move(c->what)});
     else if (auto* n = std::get_if<node_pods_core::note>(&e))
       out.push_back(note{std::move(n->event)});
+    else if (const auto* gone = std::get_if<node_pods_core::node_given_up>(&e))
+      why_no_more_ = fmt::format("rank {} gets no further pod: {} (restartCounts {})", gone->rank,
+                                 gone->reason, job_->restarts);
     else if (const auto* broken = std::get_if<node_pods_core::machine_faulty>(&e);
              broken != nullptr && marks_)
       take_marks(out, marks_->mark_faulty(now, broken->machine, broken->address, broken->reason));
+  tell_supply(out);
+}
+
+/// Whenever it is another one. A job that is suspended, or over, is not short of nodes.
+void job_cluster_core::tell_supply(effects& out) {
+  if (over_ || !wanted_nodes_ || *wanted_nodes_ == 0)
+    return;
+  const auto given_up = pods_->given_up();
+  supply is{*wanted_nodes_, *wanted_nodes_ - given_up, given_up == 0 ? std::string() : why_no_more_,
+            fmt::format("restartCounts {}, the most of a rank: {}", job_->restarts,
+                        pods_->restarts_used())};
+  if (supply_told_ && supply_told_->wanted == is.wanted && supply_told_->nodes == is.nodes &&
+      supply_told_->why_no_more == is.why_no_more && supply_told_->budget == is.budget)
+    return;
+  supply_told_ = is;
+  out.push_back(std::move(is));
 }
 
 // ---- What the cluster says ----
@@ -273,6 +297,8 @@ void job_cluster_core::begin_pods(effects& out, instant now) {
     take_pods(out, now, pods_->pod_is(now, pod));
   if (pods_told_)
     take_pods(out, now, pods_->all_told(now));
+  for (const auto& each : std::exchange(leaving_, {}))
+    take_pods(out, now, pods_->node_left(now, each.address, each.is_broken, each.reason));
 }
 
 /// A job that is suspended has no pods; its master is removed by the operator.
@@ -280,6 +306,7 @@ void job_cluster_core::tell_wanted(effects& out, instant now) {
   if (!pods_ || !job_ || over_)
     return;
   const auto nodes = job_->is_suspended ? 0 : wanted_.value_or(job_->nodes.max);
+  wanted_nodes_ = nodes;
   take_pods(out, now,
             pods_->want(now, nodes, with_gang(job_->pod_template, options_.gang, job_->name)));
 }
@@ -289,43 +316,6 @@ void job_cluster_core::pod_is(effects& out, instant now, const json::value& obje
     take_pods(out, now, pods_->pod_is(now, object));
   else
     pods_seen_[text(object, {"metadata", "uid"})] = object;
-}
-
-/// DLRover's way to scale a job by hand. What names single pods is not done: ranks are the
-/// master's.
-void job_cluster_core::plan_is(effects& out, const json::value& object) {
-  const auto phase = text(object, {"status", "phase"});
-  const auto uid = text(object, {"metadata", "uid"});
-  if (text(object, {"spec", "ownerJob"}) != options_.elastic_job || phase == "Succeeded" ||
-      phase == "Failed" || plans_done_.count(uid) != 0)
-    return;
-  if (plans_done_.size() < limits::plans_kept)
-    plans_done_[uid] = {};
-  const auto nodes =
-      number(object, {"spec", "replicaResourceSpecs", "worker", "replicas"}).value_or(0);
-  const bool is_possible = nodes >= 1 && nodes <= limits::job_nodes_max;
-  const auto name = text(object, {"metadata", "name"});
-  if (is_possible) {
-    const auto max = static_cast<std::uint32_t>(nodes);
-    const auto min = job_ ? job_->nodes.min : options_.nodes.min;
-    out.push_back(scale{{std::min(min, max), max}});
-  }
-  out.push_back(note{
-      {is_possible ? log::level::notice : log::level::warning,
-       is_possible ? "scale_plan_taken" : "scale_plan_refused",
-       is_possible ? fmt::format("ScalePlan {}: the job is to have {} nodes at most", name, nodes)
-                   : fmt::format("ScalePlan {} is not done: "
-                                 "spec.replicaResourceSpecs.worker.replicas, from 1 to {}, is all "
-                                 "that is possible",
-                                 name, limits::job_nodes_max),
-       {{"plan", name}}}});
-  out.push_back(call{
-      of_own,
-      ++last_number_,
-      {"PATCH", fmt::format("{}/{}/status", collection(options_.name_space, "scaleplans"), name),
-       "application/merge-patch+json",
-       json::serialize(json::object{
-           {"status", json::object{{"phase", is_possible ? "Succeeded" : "Failed"}}}})}});
 }
 
 void job_cluster_core::give_pods_up(effects& out, instant now, const std::string& why) {

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct mastered {
   job_cluster_core core;
   instant now{};
   std::vector<node_range> scaled;
+  std::vector<std::string> scaled_by;
+  bool takes_plans = true;
+  std::vector<job_cluster_core::supply> supplies;
   std::vector<log::event> told;
   std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> watches;
 
@@ -60,7 +64,12 @@ struct mastered {
         watches.erase({x->of, x->number});
       } else if (const auto* s = std::get_if<job_cluster_core::scale>(&e)) {
         scaled.push_back(s->nodes);
+        scaled_by.push_back(s->plan);
         perform(core.want(now, s->nodes.max));
+        if (!s->plan.empty() && takes_plans)
+          perform(core.plan_taken(now, s->plan, true, "it is on record"));
+      } else if (const auto* gives = std::get_if<job_cluster_core::supply>(&e)) {
+        supplies.push_back(*gives);
       } else {
         told.push_back(std::get<job_cluster_core::note>(e).event);
       }
@@ -86,6 +95,9 @@ struct mastered {
   }
   std::string plan_phase(const std::string& name) const {
     return text(*server.find(group + "scaleplans/" + name), {"status", "phase"});
+  }
+  std::string plan_uid(const std::string& name) const {
+    return text(*server.find(group + "scaleplans/" + name), {"metadata", "uid"});
   }
   std::vector<std::string> live() const {
     std::vector<std::string> all;
@@ -139,6 +151,57 @@ TEST_SUITE("job_cluster_core") {
     CHECK(m.scaled.size() == 1);
   }
 
+  TEST_CASE("a ScalePlan is told as done when it is on record, and as failed when it was refused") {
+    for (const bool accepted : {false, true}) {
+      mastered m;
+      m.takes_plans = false;
+      m.plans("more", R"({"ownerJob":"words","replicaResourceSpecs":{"worker":{"replicas":3}}})");
+      m.passes(1min);
+      CHECK(m.plan_phase("more").empty());
+      m.perform(m.core.plan_taken(m.now, m.plan_uid("more"), accepted, "so it is"));
+      CHECK(m.plan_phase("more") == (accepted ? "Succeeded" : "Failed"));
+      CHECK(m.told.back().text ==
+            (accepted ? "ScalePlan more: so it is" : "ScalePlan more is not done: so it is"));
+      CHECK(m.scaled.size() == 1);
+    }
+  }
+
+  TEST_CASE("that a ScalePlan is done is told until it is heard, and to no other of its name") {
+    for (const unsigned status : {0u, 403u, 500u, 503u}) {
+      INFO(status);
+      mastered m;
+      int refused = 0;
+      m.server.instead = [&](const api_request& r) -> std::optional<api_answer> {
+        if (r.method != "PATCH" || r.target.find("scaleplans") == std::string::npos || refused == 3)
+          return std::nullopt;
+        ++refused;
+        return api_answer{status, "", {}};
+      };
+      m.plans("more", R"({"ownerJob":"words","replicaResourceSpecs":{"worker":{"replicas":3}}})");
+      m.passes(1min);
+      CHECK(refused == 3);
+      CHECK(m.plan_phase("more") == "Succeeded");
+      CHECK(m.scaled.size() == 1);
+      CHECK(m.scaled_by == names{m.plan_uid("more")});
+      CHECK(std::count_if(m.told.begin(), m.told.end(), [](const log::event& e) {
+              return e.name == "scale_plan_not_written";
+            }) == 1);
+    }
+    mastered m;
+    m.server.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      if (r.method != "PATCH" || r.target.find("scaleplans") == std::string::npos)
+        return std::nullopt;
+      m.server.instead = {};
+      m.server.remove(group + "scaleplans/more");
+      m.server.answer({"POST", group + "scaleplans", "application/json",
+                       R"({"metadata":{"name":"more"},"spec":{"ownerJob":"verbs"}})"});
+      return std::nullopt;
+    };
+    m.plans("more", R"({"ownerJob":"words","replicaResourceSpecs":{"worker":{"replicas":3}}})");
+    m.passes(1min);
+    CHECK(m.plan_phase("more").empty());
+  }
+
   TEST_CASE("a ScalePlan of another job, or of single pods, does nothing") {
     mastered m;
     m.plans("other", R"({"ownerJob":"verbs","replicaResourceSpecs":{"worker":{"replicas":9}}})");
@@ -190,6 +253,44 @@ TEST_SUITE("job_cluster_core") {
     m.perform(m.core.node_lost(m.now, "node", "10.0.0.1", "its machine is silent"));
     m.passes(10s);
     CHECK(m.live() == names{"words-edljob-worker-1", "words-edljob-worker-2"});
+  }
+
+  TEST_CASE("tells how many nodes it gives, and why no more: until the job is another size") {
+    mastered m;
+    REQUIRE(m.supplies.size() == 1);
+    CHECK(m.supplies[0].nodes == 2);
+    CHECK(m.supplies[0].why_no_more.empty());
+    CHECK(m.supplies[0].budget == "restartCounts 3, the most of a rank: 0");
+    const auto fails = [&](int id) {
+      const auto name = fmt::format("words-edljob-worker-{}", id);
+      m.kubelet.bind(name, "machine-0");
+      m.kubelet.run(name, fmt::format("10.0.0.{}", id));
+      m.passes(1s);
+      m.perform(m.core.replace(m.now, fmt::format("10.0.0.{}", id), false, "its restarts"));
+      m.kubelet.end(name, 1);
+      m.passes(10s);
+    };
+    const auto not_ended = [&] {
+      const auto all = m.server.all(pods_path);
+      return std::count_if(all.begin(), all.end(), [](const json::value* pod) {
+        return text(*pod, {"status", "phase"}) != "Failed";
+      });
+    };
+    for (const int id : {1, 2, 3, 4})
+      fails(id);
+    CHECK(not_ended() == 1);
+    CHECK(m.supplies.size() == 5);
+    CHECK(m.supplies.back().nodes == 1);
+    CHECK(m.supplies.back().why_no_more ==
+          "rank 1 gets no further pod: its node was given up: its restarts (restartCounts 3)");
+    CHECK(m.supplies.back().budget == "restartCounts 3, the most of a rank: 3");
+    m.perform(m.core.want(m.now, 1));
+    CHECK(m.supplies.back().nodes == 1);
+    CHECK(m.supplies.back().why_no_more.empty());
+    m.perform(m.core.want(m.now, 2));
+    m.passes(2s);
+    CHECK(m.supplies.back().nodes == 2);
+    CHECK(not_ended() == 2);
   }
 
   TEST_CASE("an ElasticJob that has come under the name has a master of its own") {

@@ -289,9 +289,12 @@ api_request remove(std::string path, const std::string& uid) {
 
 } // namespace
 
+std::string elastic_collection(const std::string& name_space, const char* plural) {
+  return fmt::format("/apis/{}/namespaces/{}/{}", elastic_job_group, name_space, plural);
+}
+
 std::string job_path(const elastic_job& job) {
-  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", elastic_job_group, job.name_space,
-                     job.name);
+  return fmt::format("{}/{}", elastic_collection(job.name_space, "elasticjobs"), job.name);
 }
 
 api_request remove_job(const elastic_job& job) {

@@ -80,6 +80,8 @@ api_request look_at_token(const elastic_job& job);
 api_request remove_token(const elastic_job& job, const std::string& uid);
 
 std::string job_path(const elastic_job& job);
+/// Of "elasticjobs" or "scaleplans".
+std::string elastic_collection(const std::string& name_space, const char* plural);
 api_request remove_job(const elastic_job& job);
 
 api_request remove_pod(const elastic_job& job, const std::string& name, const std::string& uid);

@@ -35,6 +35,8 @@ inline constexpr auto watch_least = 2s;
 
 /// ScalePlans of one job that are remembered as taken.
 inline constexpr std::size_t plans_kept = 1'000;
+/// One that is done, and could not be told so.
+inline constexpr auto plan_told_again = 10s;
 /// Nodes of one job.
 inline constexpr std::uint32_t job_nodes_max = 10'000;
 /// What a job may allow for each of its pods.
@@ -53,6 +55,9 @@ inline constexpr auto pod_again_most = 60s;
 inline constexpr duration pod_ran_well = 10min;
 /// A pod whose node is lost may still say how it has ended.
 inline constexpr auto pod_of_lost_node_ends = 5s;
+/// One whose node was given up saves what it has, and ends by itself: the master's own limit for
+/// that is shorter, unless its workers may take long to end.
+inline constexpr auto pod_of_left_node_ends = 5min;
 /// After so long a cluster has noticed by itself that a machine is lost (its default is 40 s);
 /// until then pods of the job are placed elsewhere, or wait.
 inline constexpr auto machine_of_lost_node_avoided = 60s;

@@ -28,7 +28,7 @@ node_pods_core::effects node_pods_core::want(instant now, std::uint32_t replicas
   if (over_)
     return out;
   wanted_ = true;
-  replicas_ = std::min(replicas, limits::job_nodes_max);
+  const auto before = std::exchange(replicas_, std::min(replicas, limits::job_nodes_max));
   if (replicas > replicas_ && !std::exchange(too_many_told_, true))
     out.push_back(note{{log::level::error,
                         "too_many_nodes",
@@ -42,7 +42,10 @@ node_pods_core::effects node_pods_core::want(instant now, std::uint32_t replicas
     schedule_all(now);
   }
   for (std::uint32_t number = 0; number < replicas_; ++number) {
-    rank_at(number).pods.want(true);
+    auto& pods = rank_at(number).pods;
+    pods.want(true);
+    if (replicas_ != before)
+      pods.try_again(now);
     schedule(number, now);
   }
   take_back(replicas_, now);
@@ -145,11 +148,27 @@ void node_pods_core::begin(effects& out, instant now) {
 
 node_pods_core::effects node_pods_core::node_lost(instant now, const std::string& address,
                                                   const std::string& reason) {
+  return node_goes(now, address, now + limits::machine_of_lost_node_avoided,
+                   [&](rank_pods& pods) { return pods.lost(now, address, reason); });
+}
+
+/// Its machine may be good: one that the program has failed on is avoided for a while.
+node_pods_core::effects node_pods_core::node_left(instant now, const std::string& address,
+                                                  bool is_broken, const std::string& reason) {
+  const auto how = is_broken ? pod_end::hardware : pod_end::failed;
+  const auto until = now + limits::pod_of_left_node_ends + limits::machine_of_lost_node_avoided;
+  return node_goes(now, address, is_broken ? std::nullopt : std::optional(until),
+                   [&](rank_pods& pods) { return pods.left(now, address, how, reason); });
+}
+
+node_pods_core::effects node_pods_core::node_goes(instant now, const std::string& address,
+                                                  std::optional<instant> avoided_until,
+                                                  const std::function<bool(rank_pods&)>& goes) {
   effects out;
   for (auto& [number, r] : ranks_)
-    if (r.pods.lost(now, address, reason)) {
+    if (goes(r.pods)) {
       for (const auto& machine : r.pods.machines_at(address))
-        avoided_.add(machine, now + limits::machine_of_lost_node_avoided);
+        avoided_.add(machine, avoided_until);
       schedule(number, now);
     }
   go_on(out, now);
@@ -264,7 +283,7 @@ void node_pods_core::create(effects& out, instant now, std::uint32_t number, ran
   part.relaunches = r.pods.relaunches();
   part.restarts = r.pods.restarts();
   part.memory = r.pods.memory();
-  part.avoided = avoided_.at(now);
+  part.avoided = r.pods.may_go_anywhere() ? avoided_.for_good() : avoided_.at(now);
   r.pods.may_be_there();
   send(out, {verb::create, number, node_pod_name(options_.job.name, part.id), ""},
        create_node_pod(options_.job, template_, part));
@@ -291,6 +310,19 @@ void node_pods_core::send(effects& out, asked c, api_request what) {
   ranks_.at(c.rank).is_asked = true;
   calls_[++last_number_] = std::move(c);
   out.push_back(call{last_number_, std::move(what)});
+}
+
+std::uint32_t node_pods_core::given_up() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(ranks_.begin(), ranks_.lower_bound(replicas_),
+                    [](const auto& each) { return each.second.pods.is_given_up(); }));
+}
+
+std::uint32_t node_pods_core::restarts_used() const {
+  std::uint32_t most = 0;
+  for (auto at = ranks_.begin(); at != ranks_.lower_bound(replicas_); ++at)
+    most = std::max(most, at->second.pods.restarts());
+  return most;
 }
 
 bool node_pods_core::is_busy() const {

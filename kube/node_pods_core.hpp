@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,6 +37,7 @@ namespace troupe::kube {
 ///     deleted, evicted, preempted, lost  replaced
 ///     out of memory                      replaced with more, or counted
 ///     201, 202, 14: hardware             the machine is told as faulty; counted
+///     the job has given its node up      counted, and for its hardware as those
 ///     all else                           counted
 ///
 /// What is counted is replaced as often as the job allows, and is then given up, without the other
@@ -86,6 +88,9 @@ class node_pods_core {
   effects all_told(instant now);
   /// The master has lost a node, whose pod may not know it yet. `address`: as other nodes reach it.
   effects node_lost(instant now, const std::string& address, const std::string& reason);
+  /// The master has given a node up for good, and its pod ends by itself.
+  effects node_left(instant now, const std::string& address, bool is_broken,
+                    const std::string& reason);
   effects answered(instant now, std::uint64_t number, const api_answer& a);
   effects tick(instant now);
   /// The job is over: what does not run yet is deleted. What runs ends by itself; it stays, as what
@@ -96,6 +101,9 @@ class node_pods_core {
   std::optional<instant> next_wakeup() const;
   /// After either: pods are being deleted still.
   bool is_busy() const;
+  /// Of the ranks that are wanted: those that get no further pod, and the most restarts of one.
+  std::uint32_t given_up() const;
+  std::uint32_t restarts_used() const;
 
  private:
   enum class verb : std::uint8_t { create, look, remove };
@@ -143,6 +151,8 @@ class node_pods_core {
   void tell_replaced(effects& out, std::uint32_t number, const rank_pods::verdict& v);
   void tell_wait(effects& out, std::uint32_t number, const rank_pods::wait& w);
   std::size_t running() const;
+  effects node_goes(instant now, const std::string& address, std::optional<instant> avoided_until,
+                    const std::function<bool(rank_pods&)>& goes);
 
   options options_;
   boost::json::value template_;

@@ -236,6 +236,54 @@ TEST_CASE("a lost node's pod may say how it has ended, and is deleted if it does
   CHECK(says.count("DELETE train-edljob-worker-0") == 0);
 }
 
+TEST_CASE("the pod of a node that was given up counts, however it ends, and when it does not") {
+  struct {
+    int code;
+    bool is_broken;
+    std::size_t faulty;
+  } rows[] = {{1, false, 0}, {0, false, 0}, {1, true, 1}, {-1, false, 0}, {-1, true, 1}};
+  for (const auto& row : rows) {
+    INFO(row.code, " ", row.is_broken);
+    running p(2);
+    p.perform(p.core.node_left(p.now, "10.0.0.1", row.is_broken, "all restarts are used up"));
+    p.pass(limits::pod_of_left_node_ends - 5s);
+    CHECK(p.live() == "0:0 1:1"); // it has its time
+    if (row.code >= 0)
+      p.end("1", row.code);
+    p.pass(10s);
+    CHECK(p.live() == "0:0 1:2");
+    p.run_all();
+    CHECK(label(p.pod("2"), relaunch_label) == "1");
+    CHECK(p.core.restarts_used() == 1);
+    CHECK(p.faulty.size() == row.faulty);
+    CHECK(told(p, "its node was given up: all restarts are used up (restart 1 of 3"));
+    // Whether it goes by itself or is deleted: one pod, one restart.
+    p.kubelet.terminated("train-edljob-worker-1");
+    p.sync();
+    p.pass(1h);
+    CHECK(p.core.restarts_used() == 1);
+  }
+}
+
+TEST_CASE("a rank that was given up is tried again when the job is another size") {
+  running p(3);
+  for (const char* id : {"0", "3", "4", "5"}) {
+    p.end(id, 1);
+    p.pass(20s);
+    p.run_all();
+  }
+  CHECK(p.live() == "1:1 2:2");
+  CHECK(p.core.given_up() == 1);
+  p.perform(p.core.want(p.now, 3, testing::template_of_tests())); // as before
+  p.sync();
+  CHECK(p.core.given_up() == 1);
+  p.perform(p.core.want(p.now, 2, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.core.given_up() == 0);
+  p.pass(1s);
+  CHECK(p.live() == "1:1 0:6");
+}
+
 namespace {
 
 /// The machines that a pod avoids.
@@ -250,6 +298,22 @@ std::string avoided_by(const json::value& pod) {
 }
 
 } // namespace
+
+TEST_CASE("pods are made elsewhere than on the machine of a node that was given up") {
+  for (const bool is_broken : {false, true}) {
+    running p(1);
+    p.perform(p.core.node_left(p.now, "10.0.0.0", is_broken, "all restarts are used up"));
+    p.end("0", 1);
+    p.pass(10s);
+    CHECK(avoided_by(p.pod("1")) == "machine-0");
+    // Where no other machine is, a broken one is no better than none.
+    p.kubelet.unschedulable("train-edljob-worker-1", "0/1 nodes are available");
+    p.sync();
+    p.pass(limits::machine_of_lost_node_avoided + 10s);
+    CHECK(avoided_by(p.pod(is_broken ? "1" : "2")) == (is_broken ? "machine-0" : ""));
+    CHECK(p.live() == (is_broken ? "0:1" : "0:2"));
+  }
+}
 
 TEST_CASE("pods are made elsewhere than on a lost node's machine, until the cluster knows of it") {
   running p(3);

@@ -39,6 +39,13 @@ void rank_pods::want(bool wanted) {
   not_before_ = {};
 }
 
+void rank_pods::try_again(instant now) {
+  if (!std::exchange(given_up_, false))
+    return;
+  restarts_ = 0;
+  not_before_ = now;
+}
+
 void rank_pods::end() {
   over_ = true;
   want(false);
@@ -58,8 +65,10 @@ rank_pods::known& rank_pods::known_as(instant now, const node_pod& pod) {
   k.pod = pod;
   // What is told late does not bring it back to life.
   k.pod.is_terminating = was_terminating || pod.is_terminating;
-  if (k.pod.phase == pod_phase::running && !k.runs_since)
+  if (k.pod.phase == pod_phase::running && !k.runs_since) {
     k.runs_since = now;
+    may_go_anywhere_ = false;
+  }
   return k;
 }
 
@@ -104,12 +113,14 @@ std::optional<rank_pods::verdict> rank_pods::begin(instant now) {
 }
 
 std::optional<rank_pods::verdict> rank_pods::concluded(instant now, known& k) {
-  return k.pod.phase == pod_phase::ended
-             ? over(now, k, k.pod.end, k.pod.end_in_words)
-             : over(now, k, pod_end::taken,
-                    !k.lost_reason.empty() ? k.lost_reason
-                    : made_anew_at(k)      ? "no other machine had room for it, so it may go to any"
-                                           : "it is being deleted");
+  const bool is_left = k.ends_as != pod_end::taken;
+  may_go_anywhere_ |= made_anew_at(k).has_value() && k.lost_reason.empty();
+  if (k.pod.phase == pod_phase::ended && !is_left)
+    return over(now, k, k.pod.end, k.pod.end_in_words);
+  return over(now, k, k.ends_as,
+              !k.lost_reason.empty() ? k.lost_reason
+              : made_anew_at(k)      ? "no other machine had room for it, so it may go to any"
+                                     : "it is being deleted");
 }
 
 std::optional<rank_pods::verdict> rank_pods::over(instant now, known& k, pod_end end,
@@ -134,7 +145,7 @@ std::optional<rank_pods::verdict> rank_pods::gone(instant now, const std::string
   pods_.erase(found);
   if (k.is_over)
     return std::nullopt;
-  return over(now, k, pod_end::taken, k.lost_reason.empty() ? "it was deleted" : k.lost_reason);
+  return over(now, k, k.ends_as, k.lost_reason.empty() ? "it was deleted" : k.lost_reason);
 }
 
 std::optional<rank_pods::verdict> rank_pods::removed(instant now, const std::string& uid) {
@@ -166,6 +177,19 @@ std::vector<std::string> rank_pods::machines_at(const std::string& address) cons
 }
 
 bool rank_pods::lost(instant now, const std::string& address, const std::string& reason) {
+  return goes(address, now + limits::pod_of_lost_node_ends, pod_end::taken,
+              "its node is lost: " + reason);
+}
+
+bool rank_pods::left(instant now, const std::string& address, pod_end how,
+                     const std::string& reason) {
+  return goes(address, now + limits::pod_of_left_node_ends, how,
+              "its node was given up: " + reason);
+}
+
+/// The first reason counts.
+bool rank_pods::goes(const std::string& address, instant at, pod_end how,
+                     const std::string& reason) {
   bool any = false;
   for (auto& [uid, k] : pods_) {
     if (!is_at(k, address))
@@ -173,8 +197,9 @@ bool rank_pods::lost(instant now, const std::string& address, const std::string&
     any = true;
     if (k.remove_at)
       continue;
-    k.remove_at = now + limits::pod_of_lost_node_ends;
-    k.lost_reason = "its node is lost: " + reason;
+    k.remove_at = at;
+    k.lost_reason = reason;
+    k.ends_as = how;
   }
   return any;
 }
@@ -223,54 +248,6 @@ void rank_pods::is_not_there() {
 
 // ---- what follows ----
 
-rank_pods::verdict rank_pods::judged(instant now, const node_pod& pod, pod_end end,
-                                     const std::string& why) {
-  verdict v{verdict::what::replaced, end, false, {}, why, pod};
-  if (end == pod_end::done) {
-    done_ = true;
-    v.is = verdict::what::done;
-    return v;
-  }
-  const bool more = end == pod_end::out_of_memory && raise_memory(pod);
-  v.is_counted = end != pod_end::taken && !more;
-  if (more)
-    v.reason += ", and is given more";
-  if (end == pod_end::wrong_usage || (v.is_counted && restarts_ >= rules_.restarts)) {
-    given_up_ = true;
-    v.is = verdict::what::given_up;
-    return v;
-  }
-  restarts_ += v.is_counted ? 1 : 0;
-  ++relaunches_;
-  v.wait = wait_after(end);
-  not_before_ = now + v.wait;
-  return v;
-}
-
-/// The first of a row is replaced at once; but a broken machine is marked first.
-duration rank_pods::wait_after(pod_end end) {
-  const bool waits = std::exchange(is_in_row_, true) || end == pod_end::hardware;
-  return waits ? again_.next() : duration();
-}
-
-void rank_pods::forget_row() {
-  is_in_row_ = false;
-  again_.reset();
-}
-
-/// True: there will be more for each container that lacked it.
-bool rank_pods::raise_memory(const node_pod& pod) {
-  const auto may = [&](const memory_spent& m) {
-    return m.bytes != 0 && raised_memory(m.bytes, rules_.memory_max) > m.bytes;
-  };
-  const auto& lacked = pod.out_of_memory;
-  if (lacked.empty() || !std::all_of(lacked.begin(), lacked.end(), may))
-    return false;
-  for (const auto& m : lacked)
-    memory_[m.container] = raised_memory(m.bytes, rules_.memory_max);
-  return true;
-}
-
 rank_pods::action rank_pods::next(instant now) const {
   if (!begun_)
     return {};
@@ -293,8 +270,9 @@ rank_pods::action rank_pods::rid_of(instant now, const known& k, bool at_once) {
 rank_pods::action rank_pods::keep(instant now, const known& k) const {
   if (k.look_at && now >= *k.look_at)
     return {act::look, k.pod.name, k.pod.uid, false, {}};
+  // A lost node does not end its pod's processes, so there is nothing to wait for.
   if (k.remove_at && now >= *k.remove_at)
-    return rid_of(now, k, true);
+    return rid_of(now, k, k.ends_as == pod_end::taken);
   const auto anew = made_anew_at(k);
   if (anew && now >= *anew)
     return rid_of(now, k, false);

@@ -61,6 +61,9 @@ class rank_pods {
   /// Whether the job has this rank. One that is wanted anew has used up nothing.
   void want(bool wanted);
 
+  /// The job is another size: what was given up is tried again.
+  void try_again(instant now);
+
   /// The job is over: a pod that runs ends by itself, and stays for its logs.
   void end();
 
@@ -75,6 +78,8 @@ class rank_pods {
   void doubt(instant now, const std::string& uid);
   /// False: no live pod has that address or name.
   bool lost(instant now, const std::string& address, const std::string& reason);
+  /// The same of a node that the job has given up: however its pod ends, it ends as `how`.
+  bool left(instant now, const std::string& address, pod_end how, const std::string& reason);
   /// A list has told all that there was. What has ended and is in no list is forgotten: their uids.
   std::vector<std::string> all_told(instant now);
 
@@ -94,6 +99,9 @@ class rank_pods {
 
   std::uint32_t relaunches() const { return relaunches_; }
   std::uint32_t restarts() const { return restarts_; }
+  bool is_given_up() const { return given_up_; }
+  /// No other machine had room for its last pod, so the next one may go to that of a lost node.
+  bool may_go_anywhere() const { return may_go_anywhere_; }
   const std::map<std::string, std::uint64_t>& memory() const { return memory_; }
   bool is_running() const;
   /// Where its live pods are that are at this address or of this name.
@@ -110,8 +118,9 @@ class rank_pods {
     bool is_watched = false;
     bool is_over = false;             ///< ended or being deleted, and concluded
     std::optional<instant> look_at;   ///< whether it is still there
-    std::optional<instant> remove_at; ///< its node is lost
+    std::optional<instant> remove_at; ///< its node is lost, or was given up
     std::string lost_reason;
+    pod_end ends_as = pod_end::taken; ///< when it goes for that reason
     bool late_told = false;
   };
   struct making {
@@ -140,6 +149,7 @@ class rank_pods {
   std::optional<instant> next_wait(const known& k) const;
   static std::optional<instant> made_anew_at(const known& k);
   static bool is_at(const known& k, const std::string& address);
+  bool goes(const std::string& address, instant at, pod_end how, const std::string& reason);
 
   rules rules_;
   bool wanted_ = true;
@@ -147,6 +157,7 @@ class rank_pods {
   bool begun_ = false;
   bool done_ = false;
   bool given_up_ = false;
+  bool may_go_anywhere_ = false;
   std::map<std::string, known> pods_; ///< by uid
   std::optional<making> making_;
   std::deque<std::string> gone_;

@@ -31,7 +31,7 @@ using judged_reports = kind_list<Running, Failed, EndAnswer, Finished, Stopped>;
 using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
-using directives = kind_list<Prepare, Start, RankOwners, Stop, EndWanted, StandBy, Conclude,
+using directives = kind_list<Prepare, Start, RankOwners, Stop, EndWanted, Leave, StandBy, Conclude,
                              CommitStep, StepFinalized, TreeRequest, ProgressWanted, StacksWanted,
                              Diagnosed, Cleared, EndWorker, NodeProbeWanted, GroupProbeWanted>;
 

@@ -57,6 +57,12 @@ struct RestartCounted {
 
   sameAtStart @7 :UInt32;
   # So many of them, the last ones, failed in the same way, the program's own: the first of `failures` says which.
+
+  severalAtStart @8 :Bool;
+  # Those were on more than one node.
+
+  nodeLeft @9 :Bool;
+  # The node's budget was used up, and it left: another machine takes its place. If that has the node's name, it has used up nothing.
 }
 
 struct Concluded {
@@ -72,9 +78,11 @@ struct FarewellEnded {
 }
 
 struct SizesChanged {
-  # A person has said how large the job may be: instead of what its master was started with.
+  # A person, or the cluster, has said how large the job may be: instead of what its master was started with.
   nodesMin @0 :UInt32;
   nodesMax @1 :UInt32;
+  plansTaken @2 :List(Text);
+  # The plans of the cluster that have been done, this one included: by identity, the newest last.
 }
 
 struct JobOptionsTaken {

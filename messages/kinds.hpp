@@ -32,8 +32,8 @@ using all_kinds = kind_list<
     NodeLost, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink,
     StateRenewed, Abandon,
     // rendezvous
-    Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, EndWanted, StandBy, Dispensable,
-    WorldProposed, Sealed, SealedRequest,
+    Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, EndWanted, Leave, StandBy,
+    Dispensable, WorldProposed, Sealed, SealedRequest,
     // training
     Running, Failed, EndAnswer, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,

@@ -114,6 +114,14 @@ struct EndWanted {
   reason @0 :Text;
 }
 
+struct Leave {
+  # To the members of a generation that has failed and ended: `node` leaves the job, and with it what only its memory has. All of them
+  # write their newest snapshots to the checkpoint directory; the node says Goodbye once that is done, and ends. The reason is for its user.
+  # Repeated to the node on each new link. It is about that generation: another life under the name is not meant.
+  node @0 :Text;
+  reason @1 :Text;
+}
+
 struct StandBy {
   # The receiver takes no part for now: it keeps its link and waits for Prepare. The reason is for people.
   reason @0 :Text;

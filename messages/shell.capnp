@@ -88,6 +88,8 @@ struct ScaleRequest {
   nodesMax @1 :UInt32;
   keepsMin @2 :Bool;
   # The fewest stay as they are, or are nodesMax if that is less; nodesMin means nothing.
+  plan @3 :Text;
+  # The identity of what asks, if that may ask again: done once, and on record. Empty: a person.
 }
 
 struct ScaleReport {

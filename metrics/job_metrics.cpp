@@ -227,7 +227,8 @@ void job_metrics::write_job(exposition& to, instant now) const {
            static_cast<double>(nodes_));
   count("troupe_nodes_joined_total", "Nodes that came.", "node_joined");
   count("troupe_nodes_lost_total", "Nodes that were lost.", "node_lost");
-  count("troupe_nodes_excluded_total", "Nodes that were left out for their hardware.",
+  count("troupe_nodes_excluded_total",
+        "Nodes that were left out for their hardware, or as their restarts were used up.",
         "node_excluded");
   count("troupe_nodes_faulty_total", "Times that checks found nodes to be broken.", "node_faulty");
   count("troupe_hangs_total", "Standstills of training that were diagnosed.", "hang");

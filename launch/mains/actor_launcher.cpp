@@ -116,7 +116,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     if (const auto taken = take_trace(*directory, *contract); !taken)
       return tl::make_unexpected(taken.error());
   contract->environment[mark_variable] = mark_below(machine);
-  const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
+  const checkpoint_memory memory(o.processes_per_node, o.may_have_others());
   contract->checkpoint_memory = memory.descriptors();
   contract->memory_for_others = memory.descriptors_for_others();
   // Workers that are not watched have nowhere to report to.

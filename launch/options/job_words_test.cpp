@@ -77,6 +77,7 @@ TEST_SUITE("the words of a job") {
                                          "--elasticity-config=/e.json",
                                          "--elasticity-variant=uncapped",
                                          "--node-relaunches=4",
+                                         "--job-restarts=6",
                                          "--no-progress-limit=5",
                                          "--progress-after=6",
                                          "--undo-worse-scaling",
@@ -122,6 +123,7 @@ TEST_SUITE("the words of a job") {
     CHECK(told.policy.elasticity_config == "/e.json");
     CHECK_FALSE(told.policy.elasticity_capped);
     CHECK(told.policy.node_relaunches == 4);
+    CHECK(told.policy.job_restarts == 6);
     CHECK(told.policy.no_progress_limit == 5);
     CHECK(told.policy.progress_after == own.policy.progress_after);
     CHECK(told.policy.undo_worse_scaling);

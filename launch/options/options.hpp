@@ -90,6 +90,8 @@ struct launcher_options {
   metrics_options metrics;
 
   rendezvous_options rendezvous;
+  /// Whether other nodes may take part, now or later.
+  bool may_have_others() const { return nodes_max > 1 || rendezvous.master_is_named; }
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
   std::string rdzv_id = "none";
   /// The address other nodes reach this one at, and from which it dials; empty: found out.

@@ -207,7 +207,7 @@ TEST_CASE("how long a node trains on without its master") {
 TEST_CASE("sizes and budgets") {
   const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
                            "--elasticity-variant=uncapped", "--node-relaunches=0",
-                           "--no-progress-limit=4", "--progress-after=0.5",
+                           "--job-restarts=5", "--no-progress-limit=4", "--progress-after=0.5",
                            "--hardware-exit-codes=7, 8", "--hardware-words=a,,b, c d ", "t.py"})
                      .policy;
   CHECK(o.node_unit == 3);
@@ -216,6 +216,7 @@ TEST_CASE("sizes and budgets") {
   CHECK(o.elasticity_config == "ds.json");
   CHECK_FALSE(o.elasticity_capped);
   CHECK(*o.node_relaunches == 0);
+  CHECK(*o.job_restarts == 5);
   CHECK(*o.no_progress_limit == 4);
   CHECK(o.progress_after == 500ms);
   CHECK(*o.hardware_exit_codes == std::vector<std::int32_t>{7, 8});
@@ -224,7 +225,7 @@ TEST_CASE("sizes and budgets") {
   CHECK(accepted({"--hardware-words= ", "t.py"}).policy.hardware_words->empty());
   for (const auto* wrong :
        {"--node_unit=0", "--node_unit=2", "--elasticity-variant=both", "--node-relaunches=-1",
-        "--no-progress-limit=0", "--progress-after=-1", "--progress-after=nan",
+        "--job-restarts=-1", "--no-progress-limit=0", "--progress-after=-1", "--progress-after=nan",
         "--hardware-exit-codes=0", "--hardware-exit-codes=x", "--hardware-words=a, ,b",
         "--hardware-words=,"}) {
     const std::string option = wrong;

@@ -25,6 +25,12 @@ option_group policy_group(policy_arguments& w) {
               "August 2026 (default), or uncapped, as before (0.16.5)",
               into(w.elasticity_variant)}),
        {scope::job,
+        {"--job-restarts"},
+        "N",
+        "How many restarts failed workers may cost in all, beside --max-restarts of each node "
+        "(any number)",
+        into(w.job_restarts)},
+       {scope::job,
         {"--node-relaunches"},
         "N",
         "How many nodes may have to be waited for after the first start, when fewer than MIN are "
@@ -123,6 +129,10 @@ result<job_policy> derive_policy(const policy_arguments& w,
   p.undo_worse_scaling = w.undo_worse_scaling;
   p.elasticity_config = w.elasticity_config;
   p.elasticity_capped = w.elasticity_variant == "capped";
+  const auto restarts = count_of("--job-restarts", 0, w.job_restarts);
+  if (!restarts)
+    return tl::make_unexpected(restarts.error());
+  p.job_restarts = *restarts;
   const auto relaunches = count_of("--node-relaunches", 0, w.node_relaunches);
   if (!relaunches)
     return tl::make_unexpected(relaunches.error());

@@ -25,6 +25,8 @@ struct job_policy {
   /// Of that file, where a node of the job has sent it; empty: the file is read.
   std::string elasticity_content;
   bool elasticity_capped = true;
+  /// In all, beside the budget of each node.
+  std::optional<std::uint32_t> job_restarts;
   std::optional<std::uint32_t> node_relaunches;
   std::optional<std::uint32_t> no_progress_limit;
   duration progress_after = limits::progress_after;
@@ -43,7 +45,7 @@ struct job_policy {
 struct policy_arguments {
   std::int64_t node_unit = 1;
   std::string elasticity_config, elasticity_variant = "capped";
-  std::optional<std::int64_t> node_relaunches, no_progress_limit;
+  std::optional<std::int64_t> job_restarts, node_relaunches, no_progress_limit;
   bool save_at_breakpoint = false, undo_worse_scaling = false;
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();
   std::optional<std::string> hardware_exit_codes, hardware_words;

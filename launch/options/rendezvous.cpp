@@ -311,6 +311,7 @@ result<void> meet_as_found(rendezvous_options& r, const rendezvous_arguments& w,
   r.endpoint_from = around.from;
   r.endpoint_is_said = true;
   r.found_by_scheduler = !around.named;
+  r.master_is_named = around.named;
   r.at_first_node = r.backend == rendezvous_backend::fixed && !around.named;
   return {};
 }

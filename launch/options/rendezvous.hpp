@@ -41,6 +41,8 @@ struct rendezvous_options {
   std::string endpoint_from;
   bool endpoint_is_said = false; ///< by an option or a scheduler, and is no default
   bool found_by_scheduler = false;
+  /// A variable names a master that stands alone: the job may become larger than --nnodes.
+  bool master_is_named = false;
   /// Nothing: by order of arrival.
   std::optional<std::uint32_t> node_rank;
   bool node_rank_is_found = false; ///< in a scheduler's variables

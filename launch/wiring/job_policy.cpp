@@ -12,6 +12,7 @@ result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slot
   auto& sizes = m.rendezvous;
   sizes.unit = p.node_unit;
   sizes.relaunches_max = p.node_relaunches;
+  m.recovery.job_restarts = p.job_restarts;
   m.recovery.without_progress_max = p.no_progress_limit;
   m.recovery.progress_after = p.progress_after;
   m.diagnosis.policy.undoes_worse_scaling = p.undo_worse_scaling;

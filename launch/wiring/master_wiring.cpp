@@ -11,6 +11,7 @@ master_settings settings_of(const launcher_options& o, const ports::endpoint& li
   s.job = o.rdzv_id;
   s.nodes_min = o.nodes_min;
   s.nodes_max = o.nodes_max;
+  s.may_have_others = o.may_have_others();
   s.max_restarts = o.max_restarts;
   s.rendezvous = o.rendezvous.settings;
   s.policy = o.policy;
@@ -28,6 +29,7 @@ master_settings settings_of(const master_program_options& o) {
   s.job = o.rdzv_id;
   s.nodes_min = o.nodes_min;
   s.nodes_max = o.nodes_max;
+  s.may_have_others = o.nodes_max > 1 || !o.cluster.elastic_job.empty();
   s.max_restarts = o.max_restarts;
   s.rendezvous = o.rendezvous;
   s.policy = o.policy;
@@ -55,6 +57,7 @@ result<actors::master_options> master_options_of(const master_settings& s) {
   m.recovery.lease = timing.lease;
   m.rendezvous.nodes_min = s.nodes_min;
   m.rendezvous.nodes_max = s.nodes_max;
+  m.rendezvous.may_have_others = s.may_have_others;
   m.rendezvous.join_timeout = s.rendezvous.join_timeout.value_or(limits::join_timeout);
   m.rendezvous.last_call = s.rendezvous.last_call_timeout;
   m.recovery.max_restarts = s.max_restarts;

@@ -15,6 +15,7 @@ struct master_settings {
   std::string job;
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
+  bool may_have_others = false; ///< they reach it, also where nodes_max is 1
   /// Nothing: what the nodes say.
   std::optional<std::uint32_t> max_restarts;
   rendezvous_settings rendezvous;

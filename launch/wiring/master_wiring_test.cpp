@@ -36,6 +36,7 @@ std::string in_words(const actors::master_options& m) {
       m.rendezvous.last_call ? troupe::in_words(*m.rendezvous.last_call) : "none",
       m.rendezvous.relaunches_max.value_or(0), m.recovery.without_progress_max.value_or(0),
       troupe::in_words(m.recovery.progress_after), ports::to_string(m.gateway.listen_on));
+  all += m.rendezvous.may_have_others ? " with others" : " alone";
   for (const int code : m.recovery.hardware.exit_codes)
     all += fmt::format(" {}", code);
   return all;

@@ -24,7 +24,7 @@ std::uint64_t open_files_needed(const launcher_options& o) {
   const std::uint64_t workers = o.processes_per_node;
   const auto with_memory = std::min<std::uint64_t>(workers, checkpoint_memory::local_ranks_max);
   return open_anyway + workers * open_per_worker +
-         with_memory * (checkpoint_memory::open_files_per_local_rank(o.nodes_max > 1) +
+         with_memory * (checkpoint_memory::open_files_per_local_rank(o.may_have_others()) +
                         progress_memory::open_files_per_local_rank);
 }
 
@@ -39,7 +39,7 @@ std::optional<std::string> open_files_validation_error(const launcher_options& o
       "LimitNOFILE={} for systemd), or lower --nproc-per-node",
       o.processes_per_node, o.processes_per_node == 1 ? "" : "s",
       o.processes_per_node == 1 ? "s" : "", needed,
-      checkpoint_memory::open_files_per_local_rank(o.nodes_max > 1), allowed, needed, needed,
+      checkpoint_memory::open_files_per_local_rank(o.may_have_others()), allowed, needed, needed,
       needed);
 }
 

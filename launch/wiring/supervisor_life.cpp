@@ -216,9 +216,10 @@ class life {
                    }));
   }
 
-  /// In a job of several nodes. Without bulk links training goes on, and what needs them says so.
+  /// In a job that has other nodes, or may have. Without bulk links training goes on, and what
+  /// needs them says so.
   void open_bulk(const ports::endpoint& master) {
-    if (options_.nodes_max < 2)
+    if (!options_.may_have_others())
       return;
     auto opened = node_bulk::open(options_, facts_.node, master, *keeping_, log_->sink());
     if (opened)

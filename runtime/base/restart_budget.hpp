@@ -75,6 +75,8 @@ class restarts_by_name {
   }
   /// To each; what was allowed already stays so.
   void allow_at_least(unsigned to_each) { allowed_ = std::max(allowed_, to_each); }
+  /// What bears the name from here on is another one.
+  void forget(const std::string& name) { used_.erase(name); }
   /// As it was written down in an earlier life of the owner.
   void recall(const std::string& name, unsigned used) { used_[name] = used; }
   unsigned allowed() const { return allowed_; }

@@ -24,6 +24,14 @@ struct agent_story {
   }
   std::string starts(std::uint64_t g) { return told(core.start(now, start(g))); }
   std::string stops(std::uint64_t g) { return told(core.stop(now, stop(g))); }
+  std::string is_told_to_leave(std::uint64_t g, const node_name& node) {
+    return told(core.leave_wanted(
+        now, messages::author("master/recovery")
+                 .write<messages::Leave>(generation{g}, [&node](messages::Leave::Builder b) {
+                   b.setNode(node);
+                   b.setReason("its restarts are used up");
+                 })));
+  }
   std::string concludes(bool success) { return told(core.conclude(now, conclude(success))); }
 
   // The workers, and their supervisors: the first bad end stops the siblings, and the generation

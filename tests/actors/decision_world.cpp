@@ -31,9 +31,12 @@ rendezvous_options options(std::uint32_t nodes_min, std::uint32_t nodes_max) {
   return o;
 }
 
-recovery_options budget(std::uint32_t max_restarts) {
+recovery_options budget(std::uint32_t max_restarts, bool replaces,
+                        std::optional<std::uint32_t> of_job) {
   recovery_options o;
   o.max_restarts = max_restarts;
+  o.cluster_replaces = replaces;
+  o.job_restarts = of_job;
   return o;
 }
 
@@ -46,7 +49,9 @@ decision_world::decision_world(fate choose)
       falls_every_(50 + choose_(4) * 500), failing_(choose_(5)),
       nodes_min_(1 + static_cast<std::uint32_t>(choose_(3))),
       nodes_max_(nodes_min_ + static_cast<std::uint32_t>(choose_(3))),
-      max_restarts_(static_cast<std::uint32_t>(choose_(4))) {
+      max_restarts_(static_cast<std::uint32_t>(choose_(4))), replaces_(choose_(4) == 0) {
+  if (choose_(4) != 0)
+    of_job_ = static_cast<std::uint32_t>(choose_(3));
   sizes_.emplace_back(nodes_min_, nodes_max_);
   for (const auto& name : names)
     nodes_[name].be(name);
@@ -56,9 +61,9 @@ decision_world::decision_world(fate choose)
 void decision_world::start_planner() {
   if (planner_)
     return;
-  planner_.emplace(
-      actor<recovery_core>{++lives_, recovery_core(options(nodes_min_, nodes_max_),
-                                                   budget(max_restarts_), author("master"), now_)});
+  planner_.emplace(actor<recovery_core>{
+      ++lives_, recovery_core(options(nodes_min_, nodes_max_),
+                              budget(max_restarts_, replaces_, of_job_), author("master"), now_)});
   perform(planner_->id, {}, planner_->core.recall(now_, journal_));
 }
 
@@ -289,8 +294,20 @@ void decision_world::obey(const node_name&, const recovery_core::record& e) {
   } else {
     auto body = e.message.as<RestartCounted>().read();
     invariant(body->getRestartCount() == ++counted_, "restarts are not counted one by one");
-    invariant(++counted_against_[body->getNode().cStr()] <= max_restarts_,
-              "more restarts of a node than the budget has");
+    invariant(!of_job_ || counted_ <= *of_job_, "more restarts than the job has");
+    const node_name node = body->getNode().cStr();
+    if (body->getRestartsUsed() > max_restarts_) {
+      // It leaves for this failure. Without a cluster its name has used up its budget for good.
+      invariant(replaces_ == body->getNodeLeft(),
+                "a node leaves, and its name is another's or not");
+      if (!replaces_)
+        left_.insert(node);
+      counted_against_.erase(node);
+    } else {
+      invariant(left_.count(node) == 0, "a budget that was used up is used again");
+      invariant(++counted_against_[node] <= max_restarts_,
+                "more restarts of a node than the budget has");
+    }
     invariant(counted_for_.insert(body->getGeneration()).second, "a generation is counted twice");
     invariant(sealed_.count(body->getGeneration()) != 0, "counted for what never ran");
     invariant(!tree_, "counted before the generation has ended");

@@ -115,6 +115,7 @@ class decision_world {
   void obey(const node_name&, const recovery_core::evict& e) { evict(e.node); }
   void obey(const node_name&, const recovery_core::mark&) {}
   void obey(const node_name&, const recovery_core::lose&) {}
+  void obey(const node_name&, const recovery_core::replace&) {}
   void obey(const node_name&, const recovery_core::reply&) {}
   void obey(const node_name&, const recovery_core::check_nodes&) {
     invariant(false, "no check was asked for");
@@ -161,6 +162,9 @@ class decision_world {
   /// Lowest and highest, as they were since the newest proposal: a world is formed by one of them.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sizes_;
   std::uint32_t max_restarts_;
+  bool replaces_; ///< the cluster gives another machine for a node that leaves
+  std::set<node_name> left_;
+  std::optional<std::uint32_t> of_job_; ///< restarts of all nodes
   life lives_ = 0;
   std::optional<actor<recovery_core>> planner_;
   std::optional<tree> tree_;

@@ -123,6 +123,7 @@ struct in_text {
   }
   // The stories tell of the job; what the cluster hears of it has a test of its own.
   std::string operator()(const recovery_core::lose&) const { return {}; }
+  std::string operator()(const recovery_core::replace&) const { return {}; }
   std::string operator()(const recovery_core::reply& e) const {
     auto report = e.report.read();
     return fmt::format("answer {}: {}, {}", e.number,

@@ -36,7 +36,8 @@ struct master_stage : stage {
       else
         call();
     });
-    const master_world world{transport, std::shared_ptr<ports::journal_store>(std::move(*opened))};
+    master_world world{transport, std::shared_ptr<ports::journal_store>(std::move(*opened))};
+    world.cluster = cluster;
     master_events events;
     events.on_listening = [this](const ports::endpoint& where) { listening.push_back(where); };
     events.on_verdict = [this](const recovery_core::verdict& v) { verdicts.push_back(v); };
@@ -114,6 +115,7 @@ struct master_stage : stage {
   master_options options;
   master_addresses at;
   ports::testing::memory_disk disk;
+  std::shared_ptr<ports::cluster> cluster = std::make_shared<ports::no_cluster>();
   bool journal_is_slow = false;
   std::deque<std::function<void()>> journal_calls;
   std::shared_ptr<troupe::testing::fake_transport> transport =

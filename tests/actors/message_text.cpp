@@ -140,6 +140,11 @@ bool told_of_generations(std::string& out, const any_msg& m) {
                          [](auto& b, auto g) {
                            return fmt::format("EndWanted g{}: {}", g, b.getReason().cStr());
                          }) ||
+         told<Leave>(out, m,
+                     [](auto& b, auto g) {
+                       return fmt::format("Leave g{}, node {}: {}", g, b.getNode().cStr(),
+                                          b.getReason().cStr());
+                     }) ||
          told<StandBy>(
              out, m,
              [](auto& b, auto) { return fmt::format("StandBy: {}", b.getReason().cStr()); }) ||
@@ -234,8 +239,11 @@ bool told_of_records(std::string& out, const any_msg& m) {
                               }) ||
          told<SizesChanged>(out, m,
                             [](auto& b, auto) {
-                              return fmt::format("SizesChanged {}:{}", b.getNodesMin(),
-                                                 b.getNodesMax());
+                              std::string plans;
+                              for (const auto plan : b.getPlansTaken())
+                                plans += fmt::format(", plan {}", plan.cStr());
+                              return fmt::format("SizesChanged {}:{}{}", b.getNodesMin(),
+                                                 b.getNodesMax(), plans);
                             }) ||
          told<JobOptionsTaken>(out, m,
                                [](auto& b, auto) {

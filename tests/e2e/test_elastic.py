@@ -57,6 +57,26 @@ def test_a_lone_start_a_join_a_standby_and_a_loss(shell: Start, tmp_path: Path) 
     assert run.wait(WITHIN) == [0, -9, 0], run.err()
 
 
+def test_a_node_whose_restarts_are_used_up_leaves_where_the_others_suffice(shell: Start, tmp_path: Path) -> None:
+    # Never twice in the same way.
+    failing = '[ "$GROUP_RANK" = 1 ] && exit $((TROUPE_GENERATION % 100 + 20))\n'
+    run = shell(failing + WORKER, tmp_path, port=free_port(), ranked=False, options=["--nnodes=1:2"], restarts=1)
+    appears(run, tmp_path, 0, "0/1")
+    run.start_node(1)
+    assert run.launchers[1].wait(WITHIN) == 1
+    assert "the only restart of node" in run.err(1)
+    until(lambda: "leaves, and the others train on without it" in run.err(), WITHIN, "the line")
+    appears(run, tmp_path, 0, "0/1")
+    (tmp_path / "finish").touch()
+    assert run.wait(WITHIN) == [0, 1], run.err()
+
+
+def test_the_restarts_of_a_whole_job_end_it(shell: Start) -> None:
+    run = shell("exit $((TROUPE_GENERATION % 100 + 20))", options=["--job-restarts=2"], restarts=9)
+    assert run.wait(WITHIN) == [1]
+    assert "2 restarts of the job are used up (--job-restarts)" in run.err()
+
+
 def test_no_progress_ends_the_job_with_a_code_of_its_own(shell: Start) -> None:
     run = shell("exit 5", options=["--no-progress-limit=3"])
     assert run.wait(WITHIN) == [3]

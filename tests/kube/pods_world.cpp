@@ -58,10 +58,10 @@ void pods_world::restart() {
 }
 
 void pods_world::want(std::uint32_t replicas) {
-  for (auto r = std::min(replicas, replicas_); r < std::max(replicas, replicas_); ++r) {
-    given_up_.erase(r);
+  for (auto r = std::min(replicas, replicas_); r < std::max(replicas, replicas_); ++r)
     done_.erase(r);
-  }
+  if (replicas != replicas_)
+    given_up_.clear();
   replicas_ = replicas;
   perform(core_->want(now_, replicas, template_of_tests()));
 }
@@ -270,6 +270,10 @@ void pods_world::strike_pod(const std::string& name, const kube::node_pod& pod) 
   case 4:
     if (!pod.addresses.empty())
       perform(core_->node_lost(now_, pod.addresses[0], "no sign of life"));
+    return;
+  case 5:
+    if (!pod.addresses.empty())
+      perform(core_->node_left(now_, pod.addresses[0], random_.chance(0.3), "its restarts"));
     return;
   default:
     kubelet_.end(name, codes[random_.below(std::size(codes))]);

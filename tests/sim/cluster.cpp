@@ -56,6 +56,11 @@ cluster::cluster(const cluster_options& options)
   for (const auto* name : {&master_name(), &rival_name()})
     masters_.try_emplace(*name, world_);
   masters_.at(rival_name()).disk.openings = rival_term;
+  if (options_.machines)
+    machines_.emplace(world_, *options_.machines, options_.nodes, [this](const std::string& name) {
+      if (!verdict_ && !up(name))
+        start_node(name);
+    });
   if (options_.checkpoints.every > duration::zero()) {
     trainers_.options().when_together = [this](generation which) { loads_.begin(which); };
     trainers_.options().before_end = [this](generation which) { checkpoints_.save_last(which); };
@@ -143,6 +148,7 @@ void cluster::start_master(const std::string& name) {
   o.rendezvous.join_timeout = options_.join_timeout;
   o.rendezvous.relaunches_max = options_.relaunches_max;
   o.recovery.max_restarts = options_.max_restarts;
+  o.recovery.job_restarts = options_.job_restarts;
   o.recovery.without_progress_max = options_.without_progress_max;
   o.recovery.progress_after = progress_after;
   o.recovery.checks_nodes = options_.checks_nodes;
@@ -159,7 +165,12 @@ void cluster::start_master(const std::string& name) {
     world_.events.in({}, [this, h] { begin_anew(h); });
   };
   events.on_everyone_left = [this, h = h] { world_.events.in({}, [h] { h->stop_tree(); }); };
-  const actors::master_world ports{network_.transport_of(h), m.disk.store_of(h)};
+  actors::master_world ports{network_.transport_of(h), m.disk.store_of(h)};
+  if (machines_)
+    ports.cluster = machines_->seen_by([h = std::weak_ptr<host>(h)](std::function<void()> what) {
+      if (const auto master = h.lock(); master && master->alive())
+        master->call(std::move(what));
+    });
   h->run_tree(actors::master_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }

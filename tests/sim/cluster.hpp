@@ -10,6 +10,7 @@
 #include "tests/sim/host.hpp"
 #include "tests/sim/journal.hpp"
 #include "tests/sim/loads.hpp"
+#include "tests/sim/machines.hpp"
 #include "tests/sim/network.hpp"
 #include "tests/sim/probes.hpp"
 #include "tests/sim/processes.hpp"
@@ -37,7 +38,10 @@ struct cluster_options {
   std::uint32_t nodes_min = 2;
   std::uint32_t nodes_max = 2;
   std::uint32_t max_restarts = 3;
+  std::optional<std::uint32_t> job_restarts;
   std::optional<std::uint32_t> relaunches_max;
+  /// The job is one whose nodes are replaced.
+  std::optional<machines_options> machines;
   std::optional<std::uint32_t> without_progress_max;
   std::optional<duration> last_call = 1s;
   std::uint32_t unit = 1;
@@ -110,6 +114,8 @@ class cluster {
   void crash_actor(const std::string& host, const std::string& role);
 
   bool up(const std::string& name) const;
+  /// The cluster below has another machine in the place of this node, or none.
+  bool has_left(const std::string& name) const { return machines_ && machines_->has_left(name); }
   host_ptr find(const std::string& name) const;
   /// Nodes whose launcher has ended, with what it told its user.
   const std::map<std::string, actors::node_outcome>& outcomes() const { return outcomes_; }
@@ -173,6 +179,7 @@ class cluster {
   loads loads_;
   std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;
+  std::optional<sim::machines> machines_;
   std::unique_ptr<trees> trees_;
   std::map<std::string, actors::node_outcome> outcomes_;
   std::optional<actors::recovery_core::verdict> verdict_;

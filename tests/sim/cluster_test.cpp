@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -377,4 +378,52 @@ TEST_CASE("a launcher that leaves a process behind is blamed") {
   REQUIRE(t.host_of(h)->start(trainers::scripted({}), [](auto) {}));
   h->end(ending_kind::exited);
   CHECK(w.broken->invariant == "nothing_left_behind");
+}
+
+TEST_CASE("each machine has its restarts, then another one has them, then the job ends at once") {
+  for (const std::uint32_t again : {0u, 2u}) {
+    INFO(again);
+    cluster_options o;
+    o.nodes = o.nodes_min = o.nodes_max = 2;
+    o.max_restarts = 1;
+    o.machines = machines_options{again, 2s};
+    o.trainers.training = 10min;
+    cluster c(o);
+    c.all().observers = checkers::all(c.all(), c.training(), 1, {2, 2, 1, {}}, limits::lease);
+    c.start_everything();
+    std::uint32_t kills = 0;
+    for (const auto until = c.now() + 10min; c.now() < until && !c.verdict();) {
+      c.run_for(30s, [&c] { return c.training().training() || c.verdict(); });
+      if (c.training().training()) {
+        ++kills;
+        c.training().exit(*c.training().find(global_rank{1}), {true, SIGKILL});
+        c.run_for(1s, [&c] { return !c.training().training(); });
+      }
+    }
+    const auto killed_at = c.now();
+    c.run_for(30s, [&c] { return c.over(); });
+    REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
+    REQUIRE(c.over());
+    CHECK(kills == 2 * (again + 1));
+    CHECK(c.verdict()->reason == "1 of at least 2 nodes are left, and no machine is left");
+    CHECK(c.now() - killed_at < 10s); // and not after the time for which nodes are waited for
+    CHECK(std::count_if(c.outcomes().begin(), c.outcomes().end(), [](const auto& each) {
+            return each.second.reason.find("the only restart of node " + each.first +
+                                           " is used up") != std::string::npos;
+          }) == again + 1);
+  }
+}
+
+TEST_CASE("a program that cannot start is not tried on each machine that a cluster gives") {
+  cluster_options o;
+  o.nodes = o.nodes_min = o.nodes_max = 2;
+  o.max_restarts = 3;
+  o.machines = machines_options{100, 2s};
+  o.trainers.dies_early = 1;
+  cluster c(o);
+  c.start_everything();
+  c.run_for(5min, [&c] { return c.over(); });
+  REQUIRE(c.over());
+  CHECK(c.verdict()->reason.find("on whatever node") != std::string::npos);
+  CHECK(c.outcomes().size() <= 3);
 }

@@ -65,7 +65,7 @@ result<void> about_node(cluster& c, const command& w) {
   const auto name = node_of(c, w.at(1));
   const auto what = rest(w, 2);
   if (what == "starts" || what == "joins") {
-    if (!c.up(name))
+    if (!c.up(name) && !c.has_left(name))
       c.start_node(name);
   } else if (what == "is interrupted") {
     // By SIGTERM a node leaves after its workers have saved, where they can.

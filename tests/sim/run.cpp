@@ -39,6 +39,7 @@ void draw_storage(cluster_options& c, random_source& random, std::uint32_t nodes
   c.nodes_max = c.nodes - static_cast<std::uint32_t>(c.nodes > 2 ? random.below(2) : 0);
   c.nodes_min = random.chance(0.6) ? c.nodes_max : std::max(1u, c.nodes_max - 1);
   c.max_restarts = 100;
+  c.job_restarts.reset();
   c.relaunches_max.reset();
   c.without_progress_max.reset();
   c.trainers.training = std::chrono::milliseconds(8'000 + random.below(25'000));
@@ -80,6 +81,8 @@ cluster_options draw_options(const run_options& o) {
     c.unit = unit;
   if (random.chance(0.2))
     c.relaunches_max = static_cast<std::uint32_t>(random.below(4));
+  if (random.chance(0.1))
+    c.job_restarts = static_cast<std::uint32_t>(random.below(6));
   if (random.chance(0.2))
     c.without_progress_max = static_cast<std::uint32_t>(1 + random.below(4));
   c.stop_within = std::chrono::milliseconds(500 + random.below(5'000));
@@ -114,6 +117,8 @@ cluster_options draw_options(const run_options& o) {
   if (random.chance(0.3))
     draw_planned_end(c, random);
   c.sizes_said_by_nodes = random.chance(0.3);
+  if (o.of != life::storage && random.chance(0.3))
+    c.machines = machines_options{static_cast<std::uint32_t>(random.below(3)), 2s};
   return c;
 }
 
@@ -164,7 +169,7 @@ void heal(cluster& c) {
   t.fails_to_start = t.dies_early = t.hard_to_kill = 0;
   const auto revive = [&c](const std::string& name) {
     c.resume(name);
-    if (c.up(name) || c.verdict())
+    if (c.up(name) || c.verdict() || c.has_left(name))
       return;
     name == cluster::master_name() ? c.start_master() : c.start_node(name);
   };

@@ -19,11 +19,20 @@ struct job_fell {};
 struct topology_known {
   topology_answer answer;
 };
+/// To itself, from the cluster's thread.
+struct sizes_wanted {
+  ports::cluster::sizes wanted;
+};
+struct supplied {
+  ports::cluster::supply is;
+};
 
 } // namespace troupe::actors::recovery
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::job_fell)
 TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::topology_known)
+TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::sizes_wanted)
+TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::supplied)
 
 namespace troupe::actors::recovery {
 
@@ -32,7 +41,8 @@ namespace {
 using scale_report = messages::msg<messages::ScaleReport>;
 
 struct state;
-using private_handle = sup::widened<handle, sup::wake, job_fell, topology_known>;
+using private_handle =
+    sup::widened<handle, sup::wake, job_fell, topology_known, sizes_wanted, supplied>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct state {
@@ -44,8 +54,8 @@ struct state {
   std::shared_ptr<ports::cluster> cluster;
   std::function<void(const recovery_core::verdict&)> on_verdict;
   journal::journalled<recovery_core, self_ptr> effects;
-  std::map<std::uint64_t, sup::promise<scale_report>> asked; ///< by a number of their own
-  std::uint32_t wanted = 0;                                  ///< nodes, as the cluster was told
+  std::map<std::uint64_t, std::function<void(const scale_report&)>> asked; ///< by their number
+  std::uint32_t wanted = 0; ///< nodes, as the cluster was told
   std::uint64_t last_asked = 0;
   /// Closed until the journal has been read back.
   sup::gate recalled;
@@ -125,6 +135,9 @@ struct performer {
   void operator()(const recovery_core::lose& e) const {
     self->state->cluster->node_lost(e.node, e.address, e.reason);
   }
+  void operator()(const recovery_core::replace& e) const {
+    self->state->cluster->replace(e.node, e.address, e.is_broken, e.reason);
+  }
   void operator()(const recovery_core::mark& e) const {
     self->state->cluster->mark_faulty(e.node, e.address, e.reason);
   }
@@ -138,8 +151,9 @@ struct performer {
     auto& asked = self->state->asked;
     const auto open = asked.find(e.number);
     invariant(open != asked.end(), "each question is answered once");
-    open->second.deliver(e.report);
+    const auto answer = std::move(open->second);
     asked.erase(open);
+    answer(e.report);
   }
   void operator()(const recovery_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -162,6 +176,29 @@ void tell_wanted(self_ptr self) {
     self->state->cluster->want(nodes);
 }
 
+/// `answer` hears of it once it is on record, or why it is not done.
+void scale(self_ptr self, const messages::msg<messages::ScaleRequest>& wish,
+           std::function<void(const scale_report&)> answer) {
+  const auto number = ++self->state->last_asked;
+  self->state->asked.emplace(number, std::move(answer));
+  self->state->recalled.pass([self, number, wish] {
+    perform(self, self->state->core.scale_wanted(sup::now(self), number, wish));
+    tell_wanted(self);
+  });
+}
+
+void scale_as_wanted(self_ptr self, const ports::cluster::sizes& wanted) {
+  const auto wish =
+      messages::local<messages::ScaleRequest>(self->state->ctx.path(), [&wanted](auto b) {
+        b.setNodesMin(wanted.nodes_min);
+        b.setNodesMax(wanted.nodes_max);
+        b.setPlan(wanted.plan);
+      });
+  scale(self, wish, [done = wanted.done](const scale_report& report) {
+    done(report.read()->getAccepted(), report.read()->getText().cStr());
+  });
+}
+
 void recall(self_ptr self) {
   sup::request(
       self, self->state->master.journal, limits::journal_within,
@@ -182,6 +219,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
                                      const std::shared_ptr<topology_source>& topology,
                                      std::shared_ptr<ports::cluster> cluster) {
   sup::harden(self, ctx);
+  options.cluster_replaces = cluster->replaces();
   self->state.emplace(
       state{ctx,
             sizes,
@@ -198,14 +236,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
             {},
             {}});
   recall(self);
-  self->state->cluster->listen(
-      [planner = master.recovery, path = ctx.path()](std::uint32_t min, std::uint32_t max) {
-        const auto wish = messages::local<messages::ScaleRequest>(path, [min, max](auto b) {
-          b.setNodesMin(min);
-          b.setNodesMax(max);
-        });
-        sup::post(planner, wish);
-      });
+  self->state->cluster->listen({[me = private_handle{self}](const ports::cluster::sizes& wanted) {
+                                  sup::post(me, sizes_wanted{wanted});
+                                },
+                                [me = private_handle{self}](const ports::cluster::supply& is) {
+                                  sup::post(me, supplied{is});
+                                }});
   if (topology && sizes.topology.file)
     topology->read([me = private_handle{self}](const topology_answer& answer) {
       sup::post(me, topology_known{answer});
@@ -233,12 +269,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
           promise.deliver(sup::fail(errc::overloaded, "too many wishes wait for the journal"));
           return promise;
         }
-        const auto number = ++self->state->last_asked;
-        self->state->asked.emplace(number, promise);
-        self->state->recalled.pass([self, number, m] {
-          perform(self, self->state->core.scale_wanted(sup::now(self), number, m));
-          tell_wanted(self);
-        });
+        scale(self, m, [promise](const scale_report& report) mutable { promise.deliver(report); });
         return promise;
       },
       [self](const sup::child_end& e) {
@@ -257,6 +288,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
         self->state->recalled.pass([self, known] {
           perform(self, self->state->core.topology_known(sup::now(self), known.answer));
         });
+      },
+      [self](const sizes_wanted& s) { scale_as_wanted(self, s.wanted); },
+      [self](const supplied& s) {
+        self->state->recalled.pass(
+            [self, s] { perform(self, self->state->core.supplied(sup::now(self), s.is)); });
       },
       [self](job_fell) {
         sup::stop(self, error{errc::closed, "the supervisor of generations has failed"});

@@ -17,7 +17,9 @@ recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
     : sizes_(std::move(sizes)), started_with_(sizes_), options_(std::move(options)),
       author_(std::move(author)), phase_since_(now), began_(now), roster_(sizes_),
       growth_(sizes_.growth), topology_(sizes_.topology, sizes_.unit, now),
-      start_pause_(options_.start_pause), restarts_used_(options_.max_restarts.value_or(0)) {
+      ladder_({options_.max_restarts.value_or(0), options_.job_restarts,
+               options_.without_progress_max, sizes_.relaunches_max, options_.progress_after,
+               options_.start_pause, options_.cluster_replaces}) {
   waiting_.begin(now);
 }
 
@@ -33,6 +35,12 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     out.push_back(direct{{node}, conclusion_});
     return out;
   }
+  const incarnation which{present->getIncarnation()};
+  if (const auto leaving = partings_.reason_of(node, which)) {
+    ask_to_leave(out, {node}, generation{present->getState().getGeneration()}, node, *leaving);
+    return out;
+  }
+  partings_.end(node);
   candidate who{node,
                 present->getAddress().cStr(),
                 present->getSlots(),
@@ -40,7 +48,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
                 0,
                 sizes_.stop_within,
                 present->getWorkerRole().cStr(),
-                incarnation{present->getIncarnation()},
+                which,
                 present->getBulkPort()};
   for (const auto name : present->getSwitches())
     who.switches.emplace_back(name.cStr());
@@ -50,7 +58,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
   who.rank_is_found = present->getRankIsFound();
   if (!options_.max_restarts)
-    restarts_used_.allow_at_least(std::min(present->getMaxRestarts(), limits::restarts_max));
+    ladder_.allow_at_least(std::min(present->getMaxRestarts(), limits::restarts_max));
   if (const auto why = roster_.validation_error(who); !why.empty()) {
     out.push_back(evict{node, why, false});
     return out;
@@ -104,6 +112,8 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   effects out;
   auto lost = m.read();
   const node_name node = lost->getNode().cStr();
+  if (partings_.end(node) && phase_ == phase::gathering)
+    consider_proposing(out, now);
   if (!roster_.knows(node))
     return out;
   const auto address = roster_.address(node);
@@ -236,17 +246,6 @@ recovery_core::effects recovery_core::generation_ended(instant now, generation w
   return out;
 }
 
-recovery_core::effects recovery_core::topology_known(instant now, const topology_answer& answer) {
-  effects out;
-  if (phase_ == phase::concluded)
-    return out;
-  out.push_back(note{topology_.known(answer)});
-  if (phase_ == phase::gathering)
-    consider_proposing(out, now);
-  check();
-  return out;
-}
-
 recovery_core::effects recovery_core::abandon(instant now, const std::string& reason) {
   effects out;
   if (phase_ != phase::concluded)
@@ -264,6 +263,8 @@ recovery_core::effects recovery_core::tick(instant now) {
   check_again(out, now);
   if (auto told = topology_.over(now))
     out.push_back(note{std::move(*told)});
+  for (const auto& [node, reason] : partings_.take_late(now))
+    out.push_back(evict{node, reason, false});
   if (phase_ == phase::gathering) {
     consider_proposing(out, now);
     if (phase_ == phase::gathering)
@@ -283,6 +284,8 @@ std::optional<instant> recovery_core::next_wakeup() const {
   const auto consider = [&first](instant at) { first = first ? std::min(*first, at) : at; };
   if (recalled_at_)
     consider(recall_until());
+  if (const auto late = partings_.until())
+    consider(*late);
   if (phase_ == phase::gathering) {
     // The answer of a check is an event, and so is the return or the loss of a member that is away.
     const bool checked_first = check_again_at_ || (checking_ && !checking_->alone);
@@ -291,7 +294,7 @@ std::optional<instant> recovery_core::next_wakeup() const {
     else if (!checked_first && waits_for_topology())
       consider(topology_.until());
     else if (!checked_first && settled_at())
-      consider(std::max(*settled_at(), start_pause_.until().value_or(*settled_at())));
+      consider(std::max(*settled_at(), ladder_.holds_until().value_or(*settled_at())));
     if (const auto reminding = waiting_.next())
       consider(*reminding);
   }
@@ -311,7 +314,7 @@ void recovery_core::become_gathering(effects& out, instant now) {
   phase_since_ = now;
   waiting_.begin(now);
   enough_since_.reset();
-  waited_for_ = 0;
+  ladder_.begin_gathering();
   // From here on only the names and ranks of the last sealed world count, and the roster has those.
   forget_generation();
   consider_proposing(out, now);
@@ -331,7 +334,7 @@ void recovery_core::become_forming(effects& out, instant now) {
                            .write<GenerationProposed>(current_,
                                                       [&](auto b) {
                                                         b.setGeneration(current_.value);
-                                                        b.setRelaunches(relaunches_);
+                                                        b.setRelaunches(ladder_.relaunches());
                                                       })
                            .any()});
   out.push_back(start_generation{world_message(now), owners_message(), std::nullopt,
@@ -362,7 +365,7 @@ void recovery_core::forget_generation() {
 
 void recovery_core::take_world(World::Reader world) {
   current_ = generation{world.getGeneration()};
-  restart_count_ = world.getRestartCount();
+  ladder_.recall_count(world.getRestartCount());
   world_.clear();
   members_.clear();
   for (const auto m : world.getMembers()) {

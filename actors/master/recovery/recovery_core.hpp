@@ -2,10 +2,13 @@
 
 #include "actors/limits.hpp"
 #include "actors/master/recovery/failure_ledger.hpp"
+#include "actors/master/recovery/partings.hpp"
 #include "actors/master/recovery/planned_end.hpp"
 #include "actors/master/recovery/recovery_options.hpp"
+#include "actors/master/recovery/restart_ladder.hpp"
 #include "actors/master/recovery/roster.hpp"
 #include "actors/master/recovery/run_account.hpp"
+#include "actors/master/recovery/taken_plans.hpp"
 #include "actors/master/recovery/topology_order.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
@@ -13,7 +16,6 @@
 #include "runtime/base/phase_of.hpp"
 #include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
-#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 
 #include <map>
@@ -54,8 +56,8 @@ struct check_under_way {
 /// 2. a member was lost, before or as workers failed: they failed because their peer was gone. A
 /// new
 ///    generation, which counts against no budget;
-/// 3. workers failed: the root cause counts against --max-restarts of its node, or, where its class
-///    says that the machine is broken, the node is excluded if it can be spared;
+/// 3. workers failed: the root cause takes the lowest rung that is left (restart_ladder.hpp), and
+///    where its class says that the machine is broken, that of another machine;
 /// 4. else it was stopped by a plan of this planner, or could not be formed: a new generation.
 class recovery_core {
  public:
@@ -108,8 +110,8 @@ class recovery_core {
   struct recall_restarts {
     std::map<node_name, std::uint32_t> used;
   };
-  /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome.
-  /// NodeLost is the answer, so there is one way only in which a node goes.
+  /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome. NodeLost
+  /// is the answer: there is one way only in which a node goes.
   struct evict {
     node_name node;
     std::string reason;
@@ -137,10 +139,17 @@ class recovery_core {
     std::string address;
     std::string reason;
   };
-  /// It is not heard any more: another one is wanted in its place.
+  /// It is not heard any more: another one is wanted.
   struct lose {
     node_name node;
     std::string address;
+    std::string reason;
+  };
+  /// It was given up for good: another machine is wanted in its place.
+  struct replace {
+    node_name node;
+    std::string address;
+    bool is_broken;
     std::string reason;
   };
   /// Of scale_wanted() under this number.
@@ -151,8 +160,9 @@ class recovery_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<record, direct, start_generation, stop_generation, recall_restarts,
-                              evict, mark, lose, check_nodes, announce_end, verdict, reply, note>;
+  using effect =
+      std::variant<record, direct, start_generation, stop_generation, recall_restarts, evict, mark,
+                   lose, replace, check_nodes, announce_end, verdict, reply, note>;
   using effects = std::vector<effect>;
 
   recovery_core(rendezvous_options sizes, recovery_options options, messages::author author,
@@ -163,24 +173,21 @@ class recovery_core {
 
   // From membership.
   effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
-  /// Decides nothing: most nodes that are away are back within half a second, and their workers
-  /// have not noticed.
+  /// Decides nothing: most are back within half a second, and their workers have not noticed.
   effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
 
   // From the generation that is up: that it is sealed, and what its members' nodes report.
-  /// Comes when the seal is on record, so from here on the world exists for later masters too.
+  /// The seal is on record, so from here on the world exists for later masters too.
   effects sealed(instant now, const messages::msg<messages::Sealed>& m);
   effects running(instant now, const messages::msg<messages::Running>& m);
   effects failed(instant now, const messages::msg<messages::Failed>& m);
   effects finished(instant now, const messages::msg<messages::Finished>& m);
   effects end_answer(instant now, const messages::msg<messages::EndAnswer>& m);
-  /// Carries what failed while the node ended its processes: the end of the generation is judged
-  /// with all of it.
+  /// Carries what failed while the node ended its processes: the judgement has all of it.
   effects stopped(instant now, const messages::msg<messages::Stopped>& m);
 
-  /// From the tree: the generation has ended; `why` unless all its members ended well or as they
-  /// were told to.
+  /// From the tree; `why` unless all its members ended well or as they were told to.
   effects generation_ended(instant now, generation which, const std::optional<std::string>& why);
 
   // From network_check.
@@ -194,7 +201,10 @@ class recovery_core {
   effects scale_wanted(instant now, std::uint64_t number,
                        const messages::msg<messages::ScaleRequest>& m);
 
-  /// The user, or whatever runs the master, ends the job.
+  /// What the cluster gives, and where it gives no more.
+  effects supplied(instant now, const ports::cluster::supply& supply);
+
+  /// The user, or whatever runs the master, ends it.
   effects abandon(instant now, const std::string& reason);
 
   effects tick(instant now);
@@ -209,7 +219,6 @@ class recovery_core {
   std::string in_words() const;
 
  private:
-  // Transitions.
   void become_gathering(effects& out, instant now);
   void become_forming(effects& out, instant now);
   void become_ending(instant now);
@@ -244,14 +253,13 @@ class recovery_core {
   void tell_whether_dispensable(effects& out);
   void repeat_whether_dispensable(effects& out, std::vector<node_name> members);
   void consider_giving_up(effects& out, instant now);
-  /// The one budget that losses have: it bounds how often the job may have to wait for a
-  /// replacement.
-  void consider_relaunches(effects& out, instant now);
+  void consider_waiting_in_vain(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
 
   // Sizes that change while the job runs (recovery_core_scaling.cpp).
   std::optional<std::string> scale_validation_error(const world_sizes& wanted) const;
+  void record_sizes(effects& out, const world_sizes& wanted, const std::string& plan);
   void resize(std::uint32_t nodes_min, std::uint32_t nodes_max);
   /// Stops a generation that is larger than it may be now.
   void consider_shrinking(effects& out, instant now);
@@ -273,11 +281,13 @@ class recovery_core {
   void judge(effects& out, instant now, const std::optional<std::string>& why);
   void stop_members(effects& out, const std::string& reason);
   std::optional<node_name> lost_as_the_cause() const;
-  /// Falls back to `count_restart` if the job cannot be without the node.
-  void exclude_node(effects& out, instant now);
-  void count_restart(effects& out, instant now);
+  void take_failure(effects& out, instant now);
+  void restart_counted(effects& out, instant now, const restart_ladder::step& step);
+  void part_with_node(effects& out, instant now, const std::optional<restart_ladder::step>& step);
+  void record_restart(effects& out, const restart_ladder::step& step);
+  void ask_to_leave(effects& out, std::vector<node_name> told, generation its,
+                    const node_name& node, const std::string& reason);
   void restart_free(effects& out, instant now, const std::string& cause, const std::string& kind);
-  std::uint32_t without_progress() const;
   enum class ending { finished, failed, stopped };
   void conclude(effects& out, instant now, ending how, const std::string& reason,
                 std::uint8_t exit_code = 0);
@@ -299,14 +309,14 @@ class recovery_core {
   instant recall_until() const;
   void check() const;
 
-  // Messages and words (recovery_core_words.cpp).
+  // recovery_core_words.cpp
   messages::msg<messages::WorldProposed> world_message(instant now);
   void write_world(messages::World::Builder out, std::optional<duration> since_failure) const;
   messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;
   log::event waiting_for_more_in_words(instant now) const;
-  log::event relaunched_in_words() const;
+  log::event relaunched_in_words(std::uint32_t waited_for) const;
   log::event started_in_words(instant now) const;
   log::event reminder_in_words(instant now) const;
   log::event standing_by_in_words(const std::vector<node_name>& standbys,
@@ -315,6 +325,7 @@ class recovery_core {
 
   rendezvous_options sizes_;
   world_sizes started_with_; ///< what nodes go by that were told the same (--nnodes)
+  taken_plans plans_;
   recovery_options options_;
   messages::author author_;
   phase_of<phases> phase_{phase::gathering};
@@ -325,11 +336,8 @@ class recovery_core {
   roster roster_;
   growth growth_;
   topology_order topology_;
-  std::set<node_name> standing_by_; ///< told so
-  /// On record with each proposal, since there is no other trace of it. Of nodes and not of
-  /// restarts: one wait may be for several, and it is counted when it has been worth it.
-  std::uint32_t relaunches_ = 0;
-  std::uint32_t waited_for_ = 0;        ///< gathering: how many nodes at most were missing at once
+  std::set<node_name> standing_by_;     ///< told so
+  partings partings_;                   ///< not in the roster
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
   bool first_world_ = true;             ///< none was proposed yet
   /// No journal says so, but a node has trained already: its peers are on their way as well.
@@ -372,26 +380,18 @@ class recovery_core {
   bool asked_to_end_ = false;
   /// A world that was never sealed has trained nothing, so its end is no restart for the user.
   bool was_sealed_ = false;
-  /// What the members know of whether one of them is dispensable.
-  std::optional<bool> said_dispensable_;
+  std::optional<bool> said_dispensable_; ///< what the members know of it
   /// What makes the judgement happen once: a start that fails and an end are told separately.
-  bool in_the_tree_ = false; ///< started, and its end has not been told yet
-  /// When the failure that led to the current generation, or ends it, became known.
-  std::optional<instant> failed_at_;
+  bool in_the_tree_ = false;         ///< started, and its end has not been told yet
+  std::optional<instant> failed_at_; ///< by what ends the generation, or has led to it
   /// No failure of the generation is older than this, whatever age a node tells.
   std::optional<instant> sealed_at_; ///< nothing if that was before this planner began
   /// When the current generation began to work, as far as this planner knows.
   instant works_since_{};
 
-  // What was counted.
   run_account account_;
-  std::uint32_t restart_count_ = 0; ///< of all nodes
-  start_pause start_pause_;
-  /// By name: a launcher that is started again has the budget of the one before.
-  restarts_by_name restarts_used_;
-  /// Between the judgement and the next start any time may pass, as nodes are waited for.
-  std::optional<node_name> count_next_; ///< the next start is a restart that this node pays for
-  std::uint32_t without_progress_ = 0;  ///< up to the last counted restart
+  restart_ladder ladder_;
+  std::optional<node_name> count_next_; ///< the next start, whenever it is, is paid by this node
   std::uint32_t unexplained_ = 0;       ///< ends in a row that nothing outside the master caused
   /// Kept whole: a node that comes after the verdict hears all of it.
   messages::any_msg conclusion_;

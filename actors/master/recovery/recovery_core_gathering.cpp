@@ -21,8 +21,8 @@ using namespace messages;
 /// Sorting all claims for each hello would cost a job of thousands of nodes more than it learns, so
 /// the wait is asked about first.
 void recovery_core::consider_proposing(effects& out, instant now) {
-  const bool paused = start_pause_.holds(now);
-  if (checking_ && !checking_->alone)
+  const bool paused = ladder_.holds(now);
+  if ((checking_ && !checking_->alone) || partings_.any())
     return;
   if (roster_.here() < sizes_.nodes_min)
     return not_enough(out, now);
@@ -47,13 +47,33 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     propose(out, now, std::move(present), size);
 }
 
+recovery_core::effects recovery_core::topology_known(instant now, const topology_answer& answer) {
+  effects out;
+  if (phase_ == phase::concluded)
+    return out;
+  out.push_back(note{topology_.known(answer)});
+  if (phase_ == phase::gathering)
+    consider_proposing(out, now);
+  check();
+  return out;
+}
+
+recovery_core::effects recovery_core::supplied(instant now, const ports::cluster::supply& supply) {
+  effects out;
+  ladder_.supplied(supply);
+  if (phase_ == phase::gathering)
+    consider_proposing(out, now);
+  check();
+  return out;
+}
+
 /// Nodes that were enough are so no more. The last call begins anew when they are again, and the
 /// user is reminded from now on that the job waits.
 void recovery_core::not_enough(effects& out, instant now) {
   if (enough_since_)
     waiting_.begin(now);
   enough_since_.reset();
-  consider_relaunches(out, now);
+  consider_waiting_in_vain(out, now);
 }
 
 /// What a rack's end costs is one new generation. Without this wait each proposal would include
@@ -114,10 +134,9 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
   if (waits_for_topology())
     return;
   // Before `become_forming`, whose record carries the sum: a later master counts on from there.
-  if (waited_for_ > 0) {
+  if (const auto waited_for = ladder_.take_waited(); waited_for > 0) {
     TROUPE_RARE("planner: a relaunch is counted");
-    relaunches_ += waited_for_;
-    out.push_back(note{relaunched_in_words()});
+    out.push_back(note{relaunched_in_words(waited_for)});
   }
   const std::vector<candidate> taken(present.begin(), present.begin() + size);
   // By the last world that was sealed: proposals that came to nothing have moved no node.
@@ -256,24 +275,19 @@ void recovery_core::consider_giving_up(effects& out, instant now) {
                        sizes_.nodes_min, troupe::in_words(sizes_.join_timeout)));
 }
 
-/// Asked before the wait begins, so that a job whose budget is spent ends now and not after the
-/// join timeout. The most that were missing at once count: a replacement that is lost while the
-/// others are waited for leaves the same gap again. Nodes that come to the first world replace
-/// none.
-void recovery_core::consider_relaunches(effects& out, instant now) {
-  if (roster_.last_group_ranks().empty())
-    return;
-  waited_for_ = std::max(waited_for_, roster_.missing());
-  if (!sizes_.relaunches_max || relaunches_ + waited_for_ <= *sizes_.relaunches_max)
-    return;
-  TROUPE_RARE("planner: the budget of relaunches ends the job");
-  conclude(out, now, ending::failed,
-           fmt::format("{} of at least {} nodes are left, and {} (--node-relaunches)",
-                       roster_.size(), sizes_.nodes_min,
-                       *sizes_.relaunches_max == 0
-                           ? "none may be waited for"
-                           : fmt::format("{} of {} relaunches are used up", relaunches_,
-                                         *sizes_.relaunches_max)));
+/// A first world may be waited for: its nodes replace none. But not where the cluster says that it
+/// gives no further one: the user would find a job that runs, holds machines and trains nothing.
+void recovery_core::consider_waiting_in_vain(effects& out, instant now) {
+  const bool is_first = roster_.last_group_ranks().empty();
+  auto why = is_first ? std::nullopt : ladder_.wait_for(roster_.missing());
+  if (!why) {
+    why = ladder_.no_more(roster_.least(), sizes_.nodes_max);
+    TROUPE_RARE_IF(why, "planner: the cluster gives no further node, and the job ends");
+  }
+  if (why)
+    conclude(out, now, ending::failed,
+             fmt::format("{} of at least {} nodes are {}, and {}", roster_.size(), sizes_.nodes_min,
+                         is_first ? "here" : "left", *why));
 }
 
 } // namespace troupe::actors

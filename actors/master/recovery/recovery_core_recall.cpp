@@ -13,16 +13,6 @@ namespace troupe::actors {
 
 using namespace messages;
 
-namespace {
-
-std::string kind_of_first(capnp::List<WorkerFailure>::Reader failures) {
-  return failures.size() == 0
-             ? std::string()
-             : failure_ledger::kind_of(failures[0].getExitClass(), failures[0].getMessage().cStr());
-}
-
-} // namespace
-
 /// Records are facts, each of which replaces an earlier one of its kind; so compaction may drop
 /// what was replaced, and reading a record twice changes nothing. What has no record is learned
 /// from the nodes: which are here, what they run, and that a generation has ended without a counted
@@ -38,7 +28,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   // Only a generation that has ended is followed by a new number. The number itself
                   // is burnt, whether or not any node has heard of it.
                   current_ = std::max(current_, generation{proposed->getGeneration()});
-                  relaunches_ = std::max(relaunches_, proposed->getRelaunches());
+                  ladder_.recall_relaunches(proposed->getRelaunches());
                   start.reset();
                 },
                 [&](const msg<GenerationSealed>& m) {
@@ -54,15 +44,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   });
                 },
                 [&](const msg<RestartCounted>& m) {
-                  auto counted = m.read();
-                  restart_count_ = counted->getRestartCount();
-                  without_progress_ = counted->getWithoutProgress();
-                  start_pause_.recall(counted->getFailedAtStart(), counted->getSameAtStart(),
-                                      kind_of_first(counted->getFailures()));
-                  // Records of an old journal do not carry the sum, so there each one counts.
-                  const node_name node = counted->getNode().cStr();
-                  const auto sum = counted->getRestartsUsed();
-                  restarts_used_.recall(node, sum != 0 ? sum : restarts_used_.used(node) + 1);
+                  ladder_.recall(*m.read());
                   // A counted restart is the judgement of a generation, so that generation has
                   // ended.
                   start.reset();
@@ -75,6 +57,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                 [&](const msg<SizesChanged>& m) {
                   auto sizes = m.read();
                   resize(sizes->getNodesMin(), sizes->getNodesMax());
+                  plans_.recall(*sizes);
                 },
                 [](const msg<JobOptionsTaken>&) { /* this master was begun with them */ },
                 [](const msg<FarewellEnded>&) { /* said to the journal's next opening */ },
@@ -96,8 +79,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   if (roster_.size() > 0 || decided)
     recalled_at_ = now;
   // First of all effects: `job` counts restarts on from these, and a generation may start next.
-  if (!restarts_used_.used().empty())
-    out.push_back(recall_restarts{restarts_used_.used()});
+  if (!ladder_.used().empty())
+    out.push_back(recall_restarts{ladder_.used()});
   // The verdict is stronger than any generation that the records leave open.
   TROUPE_RARE_IF(decided, "planner: a verdict is recalled");
   TROUPE_RARE_IF(!decided && start, "planner: a generation that runs is recalled");

@@ -25,6 +25,11 @@ recovery_core::effects recovery_core::scale_wanted(instant now, std::uint64_t nu
                           b.setText(text);
                         })});
   };
+  const std::string plan = m.read()->getPlan().cStr();
+  if (plans_.has(plan)) {
+    say(true, "that plan was done before");
+    return out;
+  }
   auto wanted = static_cast<const world_sizes&>(sizes_);
   wanted.nodes_max = m.read()->getNodesMax();
   wanted.nodes_min = m.read()->getKeepsMin() ? std::min(sizes_.nodes_min, wanted.nodes_max)
@@ -34,19 +39,14 @@ recovery_core::effects recovery_core::scale_wanted(instant now, std::uint64_t nu
     return out;
   }
   const auto before = nodes_in_words(sizes_.nodes_min, sizes_.nodes_max);
-  if (wanted.nodes_min == sizes_.nodes_min && wanted.nodes_max == sizes_.nodes_max) {
+  const bool is_so = wanted.nodes_min == sizes_.nodes_min && wanted.nodes_max == sizes_.nodes_max;
+  if (!is_so || !plan.empty())
+    record_sizes(out, wanted, plan);
+  if (is_so) {
     say(true, fmt::format("the job is one of {} already", before));
     return out;
   }
   TROUPE_RARE("planner: the job is scaled");
-  resize(wanted.nodes_min, wanted.nodes_max);
-  out.push_back(record{author_
-                           .write<SizesChanged>(current_,
-                                                [&](auto b) {
-                                                  b.setNodesMin(sizes_.nodes_min);
-                                                  b.setNodesMax(sizes_.nodes_max);
-                                                })
-                           .any()});
   out.push_back(note{{log::level::notice,
                       "scaled",
                       fmt::format("the job is scaled from {} to {}", before,
@@ -75,13 +75,25 @@ std::optional<std::string> recovery_core::scale_validation_error(const world_siz
       wanted.nodes_max > limits::nodes_max)
     return fmt::format("{}:{} is no MIN:MAX with 1 to {} nodes", wanted.nodes_min, wanted.nodes_max,
                        limits::nodes_max);
-  // Its master listens on this machine alone, and its node has no bulk links.
-  if (started_with_.nodes_max == 1 && wanted.nodes_max > 1)
+  if (!sizes_.may_have_others && wanted.nodes_max > 1)
     return "the job was started for one node (--nnodes 1), which no other can reach";
   if (!roster_.possible(wanted))
     return fmt::format("no world is possible with {} (--node_unit, --elasticity-config)",
                        nodes_in_words(wanted.nodes_min, wanted.nodes_max));
   return std::nullopt;
+}
+
+void recovery_core::record_sizes(effects& out, const world_sizes& wanted, const std::string& plan) {
+  resize(wanted.nodes_min, wanted.nodes_max);
+  plans_.add(plan);
+  out.push_back(record{author_
+                           .write<SizesChanged>(current_,
+                                                [&](auto b) {
+                                                  b.setNodesMin(sizes_.nodes_min);
+                                                  b.setNodesMax(sizes_.nodes_max);
+                                                  plans_.write(b);
+                                                })
+                           .any()});
 }
 
 void recovery_core::resize(std::uint32_t nodes_min, std::uint32_t nodes_max) {

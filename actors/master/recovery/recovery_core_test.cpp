@@ -232,7 +232,7 @@ TEST_SUITE("recovery_core: what people read") {
           "starting the workers 5.0 ms)");
     CHECK(s.core.in_words() ==
           "generation 2 runs on 2 nodes, 0 finished; 1 restart used, 1 for each "
-          "node; 1 restart (program failed: 1)");
+          "node (node a: 1); 1 restart (program failed: 1)");
   }
 
   TEST_CASE("what it is doing") {
@@ -246,6 +246,17 @@ TEST_SUITE("recovery_core: what people read") {
     CHECK(s.core.in_words() == "generation 1 ends: " + cause);
   }
 }
+
+namespace {
+
+std::string replaced_in(const recovery_core::effects& effects) {
+  for (const auto& e : effects)
+    if (const auto* r = std::get_if<recovery_core::replace>(&e))
+      return r->node + " at " + r->address + (r->is_broken ? ", broken" : "");
+  return {};
+}
+
+} // namespace
 
 TEST_SUITE("recovery_core: the cluster") {
   TEST_CASE(
@@ -262,5 +273,100 @@ TEST_SUITE("recovery_core: the cluster") {
     CHECK(lost("b").empty());
     s.core.abandon(s.now, "the user");
     CHECK(lost("a").empty());
+  }
+
+  TEST_CASE("gives another machine for a node whose restarts are used up, also in a fixed size") {
+    auto o = planner_story::restarts(1);
+    o.cluster_replaces = true;
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2), o);
+    s.now += 1h;
+    s.fails_and_ends("b");
+    s.is_sealed();
+    s.now += 1h;
+    s.fails("b");
+    const auto effects = s.core.generation_ended(s.now, s.core.current(), "it failed");
+    CHECK(replaced_in(effects) == "b at b.lan");
+    CHECK(text(effects).find("to a,b: Leave g2, node b: rank 0 (node b, local rank 0, pid 100) "
+                             "failed: exit code 1; the only restart of node b is used up "
+                             "(--max-restarts)") != std::string::npos);
+    CHECK(notes(effects).find("node b leaves, and another machine is wanted in its place") !=
+          std::string::npos);
+    CHECK(s.core.current_phase() == recovery_core::phase::gathering);
+    // The next world is to find what b saves.
+    CHECK(s.comes("c") == "");
+    CHECK(s.passes(1min) == "");
+    CHECK(s.is_lost("b").find("begin WorldProposed g3: a(0,1) c(2,3)") != std::string::npos);
+  }
+
+  TEST_CASE("is not waited for: a node that leaves has its time, and is told again on a new link") {
+    auto o = planner_story::restarts(0);
+    o.cluster_replaces = true;
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2), o);
+    s.now += 1h;
+    s.fails_and_ends("b");
+    s.comes("c");
+    SUBCASE("with its link lost") {
+      CHECK(s.goes_away("b") == "");
+      CHECK(s.comes("b").find("to b: Leave") == 0);
+      CHECK(s.last.find("WorldProposed") == std::string::npos);
+    }
+    SUBCASE("with another life under its name") {
+      CHECK(s.comes_as("b", incarnation{7}).find("begin WorldProposed") != std::string::npos);
+    }
+    SUBCASE("when it is late") {
+      const auto within = 30s + limits::last_saves_within + 30s;
+      CHECK(*s.core.next_wakeup() <= s.now + within);
+      CHECK(s.passes(within - 1ms) == "");
+      const auto late = s.passes(1ms);
+      CHECK(late.find("evict b: ") == 0);
+      CHECK(late.find("begin WorldProposed g2: a(0,1) c(2,3)") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("gives another machine for one with broken hardware, whatever MIN is") {
+    auto o = planner_story::restarts(3);
+    for (const bool gives : {false, true}) {
+      o.cluster_replaces = gives;
+      auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2), o);
+      s.fails("b", {201});
+      const auto effects = s.core.generation_ended(s.now, s.core.current(), "it failed");
+      CHECK(replaced_in(effects) == (gives ? "b at b.lan, broken" : ""));
+      CHECK((text(effects).find("mark the machine of b") != std::string::npos) == gives);
+    }
+  }
+
+  TEST_CASE(
+      "gives no further node: the job ends where that is fewer than MIN, and with the reason") {
+    const ports::cluster::supply none{2, 1, "rank 1 gets no further pod: it has ended with 1", ""};
+    SUBCASE("while nodes are waited for") {
+      planner_story s(2, 2);
+      s.comes("a");
+      CHECK(text(s.core.supplied(s.now, none))
+                .find("verdict failure: 1 of at least 2 nodes are here, and rank 1 gets no further "
+                      "pod: it has ended with 1") != std::string::npos);
+    }
+    SUBCASE("as soon as a node is lost of a world that runs") {
+      auto s = planner_story::two_that_run(3);
+      CHECK(text(s.core.supplied(s.now, none)) == "");
+      CHECK(
+          s.is_lost_and_ends("b").find("verdict failure: 1 of at least 2 nodes are left, and rank "
+                                       "1 gets no further pod") != std::string::npos);
+    }
+    SUBCASE("not where the job has been scaled since") {
+      planner_story s(2, 2);
+      s.comes("a");
+      s.core.scale_wanted(s.now, 1,
+                          messages::author("x").write<messages::ScaleRequest>({}, [](auto b) {
+                            b.setNodesMin(2);
+                            b.setNodesMax(3);
+                          }));
+      CHECK(text(s.core.supplied(s.now, none)) == "");
+    }
+    SUBCASE("not where fewer do") {
+      planner_story s(1, 2);
+      CHECK(text(s.core.supplied(s.now, none)) == "");
+      CHECK(s.comes("a") == "");
+      CHECK(s.passes(30s).find("begin WorldProposed g1: a(0,1)") != std::string::npos);
+    }
   }
 }

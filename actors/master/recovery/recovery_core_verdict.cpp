@@ -48,10 +48,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     if (const auto which = failures_.root_cause().judged.which;
         which == exit_class::HARDWARE || which == exit_class::HUNG)
       roster_.forget_checks();
-    // Only the root cause is asked: what broken hardware does to its peers looks like software.
-    if (treatment_of(failures_.root_cause().judged.which).part_with_node)
-      return exclude_node(out, now);
-    return count_restart(out, now);
+    return take_failure(out, now);
   } else {
     // By the planner's own plan, or since it could not be formed: no worker is to blame.
     restart_free(out, now, stopped_for_.value_or(why.value_or("it was stopped")),
@@ -83,132 +80,137 @@ std::optional<node_name> recovery_core::lost_as_the_cause() const {
 
 // ---- budgets ----
 
-/// The machine is broken: the next world is formed without it, if one can be.
-/// Another start on it would fail again, and each of them would cost a restart. If the job cannot
-/// be without it, the failure is treated as any other: the machine may do for some time yet.
-void recovery_core::exclude_node(effects& out, instant now) {
+/// Only the root cause is asked: what broken hardware does to its peers looks like software.
+/// Another start on a broken machine would fail again, and each of them would cost a restart. Where
+/// no other can take its place the failure is one like any other: the machine may do for some time.
+/// A cluster is believed to have another one; if it has none, that is its user's to see.
+void recovery_core::take_failure(effects& out, instant now) {
+  const auto& root = failures_.root_cause();
+  const bool spare = roster_.is_spare(root.node);
+  if (treatment_of(root.judged.which).part_with_node && ladder_.may_replace(spare)) {
+    ladder_.ended(root.shown_at - works_since_);
+    return part_with_node(out, now, std::nullopt);
+  }
+  const auto step = ladder_.failed(now, root, root.shown_at - works_since_, spare,
+                                   members_.size() > 1 ? root.node : std::string());
+  switch (step.is) {
+  case restart_ladder::rung::restart:
+    return restart_counted(out, now, step);
+  case restart_ladder::rung::replace:
+    return part_with_node(out, now, step);
+  case restart_ladder::rung::end:
+    return conclude(out, now, ending::failed,
+                    fmt::format("{}; {}", failures_.root_cause_in_words(), step.why),
+                    step.exit_code);
+  }
+}
+
+/// The next world is formed without it, of nodes that are here or that the cluster gives.
+void recovery_core::part_with_node(effects& out, instant now,
+                                   const std::optional<restart_ladder::step>& step) {
   const auto node = failures_.root_cause().node;
-  if (roster_.largest_world(roster_.claimants(node)) == 0)
-    return count_restart(out, now);
-  TROUPE_RARE("planner: a node is excluded for its hardware");
-  const auto cause = failures_.root_cause_in_words();
-  start_pause_.ended(failures_.root_cause().shown_at - works_since_);
-  account_.restarted(treatment_of(failures_.root_cause().judged.which).name);
-  out.push_back(note{
-      {log::level::notice,
-       "node_excluded",
-       fmt::format("{}; restarting without node {} (not counted against "
-                   "--max-restarts)",
-                   cause, node),
-       {{"generation", static_cast<std::int64_t>(current_.value)},
-        {"node", node},
-        {"cause", cause},
-        {"exit_class", std::string(treatment_of(failures_.root_cause().judged.which).name)}}}});
+  const auto& treatment = treatment_of(failures_.root_cause().judged.which);
+  const bool is_broken = !step;
+  TROUPE_RARE_IF(is_broken, "planner: a node is excluded for its hardware");
+  const auto cause = is_broken ? failures_.root_cause_in_words()
+                               : fmt::format("{}; {}", failures_.root_cause_in_words(), step->why);
+  if (step)
+    record_restart(out, *step);
+  account_.restarted(is_broken ? treatment.name : "node given up");
+  const auto what_follows =
+      is_broken
+          ? fmt::format("restarting without node {} (not counted against --max-restarts)", node)
+      : options_.cluster_replaces
+          ? fmt::format("node {} leaves, and another machine is wanted in its place", node)
+          : fmt::format("node {} leaves, and the others train on without it", node);
+  out.push_back(note{{log::level::notice,
+                      "node_excluded",
+                      fmt::format("{}; {}", cause, what_follows),
+                      {{"generation", static_cast<std::int64_t>(current_.value)},
+                       {"node", node},
+                       {"cause", cause},
+                       {"exit_class", std::string(treatment.name)}}}});
   // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
   // again. That NodeLost then finds a node that is not known, and means nothing.
-  out.push_back(mark{node, roster_.address(node), cause});
-  out.push_back(evict{node, cause, false});
+  if (step && options_.cluster_replaces)
+    out.push_back(recall_restarts{ladder_.used()});
+  if (is_broken)
+    out.push_back(mark{node, roster_.address(node), cause});
+  out.push_back(replace{node, roster_.address(node), is_broken, cause});
+  // What a broken machine has in its memory may be broken, too.
+  if (is_broken) {
+    out.push_back(evict{node, cause, false});
+  } else {
+    std::vector<node_name> members;
+    for (const auto& [member, which] : members_)
+      members.push_back(member);
+    ask_to_leave(out, std::move(members), current_, node, cause);
+    partings_.begin(node, members_.at(node),
+                    now + roster_.stop_within(node).value_or(sizes_.stop_within) +
+                        limits::last_saves_within + sizes_.prepare_slack,
+                    cause);
+  }
   roster_.forget(now, node);
   become_gathering(out, now);
 }
 
-/// Until the root cause showed: workers that hang in their end are no progress.
-std::uint32_t recovery_core::without_progress() const {
-  const bool progressed = failures_.root_cause().shown_at - works_since_ >= options_.progress_after;
-  return progressed ? 0 : without_progress_ + 1;
+void recovery_core::ask_to_leave(effects& out, std::vector<node_name> told, generation its,
+                                 const node_name& node, const std::string& reason) {
+  const auto wish = author_.write<Leave>(its, [&](auto b) {
+    b.setNode(node);
+    b.setReason(reason);
+  });
+  out.push_back(direct{std::move(told), wish.any()});
 }
 
-/// Asked in this order: what ends a job for want of progress has an exit code of its own, which
-/// must be seen also when the budget is used up at the same failure.
-void recovery_core::count_restart(effects& out, instant now) {
-  const auto& root = failures_.root_cause();
-  const auto cause = failures_.root_cause_in_words();
-  const auto whose = members_.size() > 1 ? " of node " + root.node : "";
-  const auto fruitless = without_progress();
-  const bool no_progress =
-      options_.without_progress_max && fruitless >= *options_.without_progress_max;
-  TROUPE_RARE_IF(no_progress, "planner: want of progress ends the job");
-  if (no_progress)
-    return conclude(out, now, ending::failed,
-                    fmt::format("{}; {} generation{} in a row failed within {} of the start, "
-                                "which is no progress (--no-progress-limit)",
-                                cause, fruitless, fruitless == 1 ? "" : "s",
-                                troupe::in_words(options_.progress_after)),
-                    limits::exit_no_progress);
-  // By the name of the node and for the life of the job: a launcher that is started again under its
-  // name does not get a new budget.
-  if (!restarts_used_.count(root.node)) {
-    const auto allowed = restarts_used_.allowed();
-    const auto budget =
-        allowed == 0 ? std::string("no restarts are allowed (--max-restarts 0)")
-        : allowed == 1
-            ? fmt::format("the only restart{} is used up (--max-restarts)", whose)
-            : fmt::format("all {} restarts{} are used up (--max-restarts)", allowed, whose);
-    TROUPE_RARE("planner: the budget of restarts ends the job");
-    return conclude(out, now, ending::failed, fmt::format("{}; {}", cause, budget));
-  }
-  const auto pause = start_pause_.failed(now, root.shown_at - works_since_,
-                                         failure_ledger::kind_of(root.judged.which, root.message));
-  if (const auto same = start_pause_.same_in_a_row(); same > restarts_used_.allowed()) {
-    TROUPE_RARE("planner: one failure at the start on several nodes ends the job");
-    return conclude(out, now, ending::failed,
-                    fmt::format("{}; the last {} generations have failed in this way within {} of "
-                                "their start, on whatever node: the next would, too "
-                                "(--max-restarts {})",
-                                cause, same, troupe::in_words(start_pause_.within()),
-                                restarts_used_.allowed()));
-  }
-  // The counted restart and the next number go to the journal together, in this order, and the next
-  // generation starts behind both. A master that falls in between has counted against the node all
-  // the same.
-  ++restart_count_;
-  account_.restarted(root.judged.which == exit_class::SOFTWARE
-                         ? "program failed"
-                         : treatment_of(root.judged.which).name);
-  const auto restarts_used = restarts_used_.used(root.node);
-  // `job` counts against the same node when the next generation starts, so its budget and this one
-  // agree.
-  count_next_ = root.node;
-  // On record with the counted restart, so that a master that is restarted does not begin to count
-  // anew.
-  without_progress_ = fruitless;
-  TROUPE_RARE_IF(pause > duration{}, "planner: a start waits, as others have failed at theirs");
+void recovery_core::record_restart(effects& out, const restart_ladder::step& step) {
   out.push_back(record{author_
                            .write<RestartCounted>(current_,
                                                   [&](auto b) {
                                                     b.setGeneration(current_.value);
-                                                    b.setRestartCount(restart_count_);
-                                                    b.setNode(root.node);
-                                                    b.setWithoutProgress(without_progress_);
-                                                    b.setRestartsUsed(restarts_used);
-                                                    b.setFailedAtStart(start_pause_.in_a_row());
-                                                    b.setSameAtStart(start_pause_.same_in_a_row());
+                                                    ladder_.write(b, failures_.root_cause().node,
+                                                                  step);
                                                     failures_.write(b.initFailures(
                                                         static_cast<unsigned>(failures_.size())));
                                                   })
                            .any()});
-  out.push_back(note{
-      {log::level::notice,
-       "restarting",
-       fmt::format("{}; restarting the workers{} (restart {} of {}{})", cause,
-                   start_pause_.in_words(pause), restarts_used, restarts_used_.allowed(), whose),
-       {{"generation", static_cast<std::int64_t>(current_.value)},
-        {"cause", cause},
-        {"exit_class", std::string(treatment_of(root.judged.which).name)},
-        {"pause_ms", milliseconds_of(pause)},
-        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
+}
+
+/// The counted restart and the next number go to the journal together, in this order, and the next
+/// generation starts behind both. A master that falls in between has counted against the node all
+/// the same.
+void recovery_core::restart_counted(effects& out, instant now, const restart_ladder::step& step) {
+  const auto& root = failures_.root_cause();
+  const auto& treatment = treatment_of(root.judged.which);
+  const auto cause = failures_.root_cause_in_words();
+  account_.restarted(root.judged.which == exit_class::SOFTWARE ? "program failed" : treatment.name);
+  // `job` counts against the same node when the next generation starts, so its budget and this one
+  // agree.
+  count_next_ = root.node;
+  record_restart(out, step);
+  out.push_back(
+      note{{log::level::notice,
+            "restarting",
+            fmt::format("{}; restarting the workers{} (restart {} of {}{})", cause,
+                        ladder_.pause_in_words(step.pause), ladder_.used(root.node),
+                        ladder_.allowed(), members_.size() > 1 ? " of node " + root.node : ""),
+            {{"generation", static_cast<std::int64_t>(current_.value)},
+             {"cause", cause},
+             {"exit_class", std::string(treatment.name)},
+             {"pause_ms", milliseconds_of(step.pause)},
+             {"restart_count", static_cast<std::int64_t>(ladder_.count())}}}});
   become_gathering(out, now);
 }
 
 /// No record: nothing is counted, and the number of the next generation is a record of its own.
-/// `without_progress_` stays as it is: a loss says nothing about the program.
+/// What was counted stays as it is: a loss says nothing about the program.
 void recovery_core::restart_free(effects& out, instant now, const std::string& cause,
                                  const std::string& kind) {
   // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
   TROUPE_RARE_IF(!was_sealed_, "planner: a generation ends that was never sealed");
   if (!was_sealed_)
     return;
-  start_pause_.ended(now - works_since_);
+  ladder_.ended(now - works_since_);
   account_.restarted(kind);
   out.push_back(note{{log::level::notice,
                       "restarting",
@@ -218,7 +220,7 @@ void recovery_core::restart_free(effects& out, instant now, const std::string& c
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
                        {"exit_class", kind},
-                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
+                       {"restart_count", static_cast<std::int64_t>(ladder_.count())}}}});
 }
 
 // ---- the verdict ----

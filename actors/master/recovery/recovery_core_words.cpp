@@ -25,7 +25,7 @@ std::optional<msg<Sealed>> recovery_core::running_world() {
 
 void recovery_core::write_world(World::Builder out, std::optional<duration> since_failure) const {
   out.setGeneration(current_.value);
-  out.setRestartCount(restart_count_);
+  out.setRestartCount(ladder_.count());
   if (since_failure)
     out.setSinceFailureMs(static_cast<std::uint64_t>(milliseconds_of(*since_failure)) + 1);
   out.setWorldSize(world_.back().first_rank + world_.back().slots);
@@ -99,15 +99,15 @@ log::event recovery_core::waiting_for_more_in_words(instant now) const {
 }
 
 /// A budget is spent: the user hears of it before it is used up.
-log::event recovery_core::relaunched_in_words() const {
+log::event recovery_core::relaunched_in_words(std::uint32_t waited_for) const {
   return {log::level::notice,
           "nodes_relaunched",
-          fmt::format("the job had to wait for {} to be replaced{}", counted(waited_for_, "node"),
+          fmt::format("the job had to wait for {} to be replaced{}", counted(waited_for, "node"),
                       sizes_.relaunches_max
                           ? fmt::format("; {} of {} relaunches are used up (--node-relaunches)",
-                                        relaunches_, *sizes_.relaunches_max)
+                                        ladder_.relaunches(), *sizes_.relaunches_max)
                           : ""),
-          {{"relaunches", static_cast<std::int64_t>(relaunches_)}}};
+          {{"relaunches", static_cast<std::int64_t>(ladder_.relaunches())}}};
 }
 
 /// What a user asks after a failure is how long training stood still. It is told in two parts,
@@ -185,9 +185,8 @@ std::string recovery_core::in_words() const {
     return fmt::format("generation {} of {} is being formed", count_of(current_),
                        counted(world_.size(), "node"));
   case phase::running:
-    return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node{}",
-                       count_of(current_), counted(world_.size(), "node"), finished_.size(),
-                       counted(restart_count_, "restart"), restarts_used_.allowed(),
+    return fmt::format("generation {} runs on {}, {} finished; {}{}", count_of(current_),
+                       counted(world_.size(), "node"), finished_.size(), ladder_.in_words(),
                        account_.in_words());
   case phase::ending:
     return fmt::format("generation {} ends{}", count_of(current_),

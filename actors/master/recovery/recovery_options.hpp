@@ -16,6 +16,8 @@ namespace troupe::actors {
 
 /// How large a world is, and how long nodes are waited for.
 struct rendezvous_options : world_sizes {
+  /// A job of one node may become larger: others reach its master, and its node has bulk links.
+  bool may_have_others = true;
   /// The first world, with MIN nodes here and not yet MAX: how long others are waited for. Nothing:
   /// until no node has come for `settle`, but no longer than `settle_most`.
   std::optional<duration> last_call;
@@ -48,6 +50,8 @@ struct recovery_options {
   /// Nothing: the most that a node says it was told. A stand-alone master often knows no more than
   /// where to listen, and users give this option to the command that trains.
   std::optional<std::uint32_t> max_restarts = 0;
+  /// How many restarts the nodes may cost in all (--job-restarts). Nothing: as many as it takes.
+  std::optional<std::uint32_t> job_restarts;
   /// The job ends, with an exit code of its own, when so many generations in a row have failed
   /// without progress. Nothing: progress is not asked for.
   std::optional<std::uint32_t> without_progress_max;
@@ -59,6 +63,8 @@ struct recovery_options {
   /// A loss that is noticed so much later than a failure may still be its cause.
   duration lease = limits::lease;
   hardware_signs hardware;
+  /// The cluster gives another machine for a node that leaves, as often as its own budget allows.
+  bool cluster_replaces = false;
   /// No node takes part before it was checked (--network-check).
   bool checks_nodes = false;
   /// How long a whole check may take.

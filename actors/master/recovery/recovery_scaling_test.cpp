@@ -30,6 +30,13 @@ struct scaled_story : planner_story {
       b.setKeepsMin(true);
     });
   }
+  std::string plans(const std::string& id, std::uint32_t high) {
+    return wishes([&](messages::ScaleRequest::Builder b) {
+      b.setNodesMin(1);
+      b.setNodesMax(high);
+      b.setPlan(id);
+    });
+  }
   std::string wishes(const std::function<void(messages::ScaleRequest::Builder)>& write) {
     const auto effects = core.scale_wanted(
         now, ++wished, messages::author("shell").write<messages::ScaleRequest>({}, write));
@@ -63,6 +70,29 @@ messages::any_msg sizes_record(std::uint32_t low, std::uint32_t high) {
 } // namespace
 
 TEST_SUITE("recovery_core: a job is scaled") {
+  TEST_CASE("by a plan of the cluster: once, whatever a person has said since") {
+    auto s = running({"a", "b"}, 1, 2);
+    const auto first = s.plans("uid-1", 3);
+    CHECK(first.find("record SizesChanged 1:3, plan uid-1\nanswer 1: accepted") == 0);
+    CHECK(s.plans("uid-1", 3) == "answer 2: accepted, that plan was done before");
+    CHECK(s.scales(1, 2).find("record SizesChanged 1:2, plan uid-1\n") == 0);
+    CHECK(s.plans("uid-1", 3) == "answer 4: accepted, that plan was done before");
+    // The sizes are so already; but they may change before it is told again.
+    CHECK(s.plans("uid-2", 2)
+              .find("record SizesChanged 1:2, plan uid-1, plan uid-2\nanswer 5: "
+                    "accepted, the job is one of 1 to 2 nodes already") == 0);
+    // A later master knows it from the journal.
+    const auto record = messages::author("x").write<messages::SizesChanged>(
+        generation{1}, [](messages::SizesChanged::Builder b) {
+          b.setNodesMin(1);
+          b.setNodesMax(2);
+          b.initPlansTaken(1).set(0, "uid-1");
+        });
+    scaled_story later(1, 2, std::vector{record.any()});
+    CHECK(later.plans("uid-1", 3) == "answer 1: accepted, that plan was done before");
+    CHECK(later.plans("uid-3", 3).find("record SizesChanged 1:3, plan uid-1, plan uid-3\n") == 0);
+  }
+
   TEST_CASE("to fewer nodes: the generation ends by a plan, and the last of its nodes stand by") {
     auto s = running({"a", "b", "c"}, 1, 3);
     CHECK(s.scales(1, 2) ==
@@ -159,7 +189,12 @@ TEST_SUITE("recovery_core: a job is scaled") {
     CHECK(s.scales(3, 2).find("refused") != std::string::npos);
     CHECK(s.scales(1, limits::nodes_max + 1).find("refused") != std::string::npos);
     CHECK(s.scales(2, 2) == "answer 4: accepted, the job is one of 2 nodes already");
-    auto alone = running({"a"}, 1, 1);
+    auto one = planner_story::sizes(1, 1);
+    CHECK(scaled_story(planner_story::that_runs({"a"}, one))
+              .scales(1, 2)
+              .find("record SizesChanged 1:2") == 0);
+    one.may_have_others = false;
+    scaled_story alone(planner_story::that_runs({"a"}, one));
     CHECK(alone.scales(1, 2).find("refused, the job was started for one node") !=
           std::string::npos);
     auto sizes = planner_story::sizes(2, 4);

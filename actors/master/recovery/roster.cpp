@@ -229,14 +229,22 @@ std::uint32_t roster::most_nodes() const {
 }
 
 /// Nodes that are away count: the one that is cut off, for which this is asked, is one of them.
+std::uint32_t roster::least() const {
+  return sizes_.least(nodes_.empty() ? 1 : nodes_.begin()->second.who.slots);
+}
+
+bool roster::is_spare(const node_name& node) const {
+  return largest_world(claimants(node)) != 0 ||
+         (a_member_is_away() && nodes_.size() - suspects_here() > least());
+}
+
 bool roster::one_is_dispensable() const {
   return !nodes_.empty() && nodes_.size() > sizes_.least(nodes_.begin()->second.who.slots);
 }
 
 /// A node that is away is not missing: if it comes back, no node had to be started for it.
 std::uint32_t roster::missing() const {
-  const auto slots = nodes_.empty() ? 1 : nodes_.begin()->second.who.slots;
-  const auto needed = sizes_.least(slots);
+  const auto needed = least();
   return needed > nodes_.size() ? needed - static_cast<std::uint32_t>(nodes_.size()) : 0;
 }
 

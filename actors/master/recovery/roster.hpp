@@ -87,6 +87,10 @@ class roster {
   std::uint32_t most_nodes() const;
   /// Whether a world could be formed if one node were lost; taking all nodes to be alike.
   bool one_is_dispensable() const;
+  /// Whether a world can be formed without it, or could if those that are away come back.
+  bool is_spare(const node_name& node) const;
+  /// The fewest nodes of any world; taking all nodes to be alike.
+  std::uint32_t least() const;
   /// The nodes that are missing before any world can be formed.
   std::uint32_t missing() const;
 

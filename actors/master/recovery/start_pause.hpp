@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/limits.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/time.hpp"
 
 #include <fmt/format.h>
@@ -37,10 +38,11 @@ class start_pause {
 
   /// A failure that is counted, after so long a time of work. `how`: two of the same are the same
   /// failure; empty: it is none of the program's. Answers the pause that begins.
-  duration failed(instant now, duration worked, const std::string& how) {
+  duration failed(instant now, duration worked, const std::string& how, const node_name& node) {
     in_a_row_ = worked < options_.within ? in_a_row_ + 1 : 0;
     same_in_a_row_ = in_a_row_ == 0 || how.empty() ? 0 : how == how_ ? same_in_a_row_ + 1 : 1;
     how_ = how;
+    take_node(node);
     const auto wait = pause();
     until_ = wait > duration{} ? std::optional(now + wait) : std::nullopt;
     return wait;
@@ -51,10 +53,13 @@ class start_pause {
       in_a_row_ = same_in_a_row_ = 0;
   }
   /// What an earlier planner had counted; its pause is over by the time that a master has begun.
-  void recall(std::uint32_t in_a_row, std::uint32_t same_in_a_row, std::string how) {
+  void recall(std::uint32_t in_a_row, std::uint32_t same_in_a_row, bool on_several, std::string how,
+              const node_name& node) {
     in_a_row_ = in_a_row;
     same_in_a_row_ = same_in_a_row;
+    on_several_ = on_several;
     how_ = std::move(how);
+    node_ = node;
   }
 
   /// Until when no generation may start; asked with the time, so that it ends by itself.
@@ -67,6 +72,8 @@ class start_pause {
   std::uint32_t in_a_row() const { return in_a_row_; }
   /// The last so many failures came at the start, and were the same.
   std::uint32_t same_in_a_row() const { return same_in_a_row_; }
+  /// Not all of those were on one node.
+  bool is_on_several() const { return on_several_; }
   duration within() const { return options_.within; }
   /// Behind "restarting"; empty without a pause.
   std::string in_words(duration wait) const {
@@ -78,6 +85,10 @@ class start_pause {
   }
 
  private:
+  void take_node(const node_name& node) {
+    on_several_ = same_in_a_row_ > 1 && (on_several_ || node != node_);
+    node_ = node;
+  }
   duration pause() const {
     // The bound only keeps the shift in range.
     constexpr std::uint32_t doublings_max = 20;
@@ -90,6 +101,8 @@ class start_pause {
   start_pause_options options_;
   std::uint32_t in_a_row_ = 0, same_in_a_row_ = 0;
   std::string how_;
+  node_name node_; ///< of the last failure
+  bool on_several_ = false;
   std::optional<instant> until_;
 };
 

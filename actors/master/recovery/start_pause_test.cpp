@@ -13,7 +13,7 @@ TEST_SUITE("start_pause") {
     auto now = instant{} + 1h;
     std::vector<duration> pauses;
     for (int i = 0; i < 7; ++i) {
-      pauses.push_back(p.failed(now, 50ms, "x"));
+      pauses.push_back(p.failed(now, 50ms, "x", "a"));
       CHECK(p.holds(now) == (i > 0));
       now += 1min;
       CHECK_FALSE(p.holds(now));
@@ -25,27 +25,27 @@ TEST_SUITE("start_pause") {
   TEST_CASE("work begins the count anew") {
     start_pause p({10s, 100ms, 1s});
     const auto now = instant{} + 1h;
-    p.failed(now, 0s, "x");
-    CHECK(p.failed(now, 9s, "x") == 100ms);
-    CHECK(p.failed(now, 10s, "x") == 0s);
+    p.failed(now, 0s, "x", "a");
+    CHECK(p.failed(now, 9s, "x", "a") == 100ms);
+    CHECK(p.failed(now, 10s, "x", "a") == 0s);
     CHECK_FALSE(p.holds(now));
     CHECK(p.in_a_row() == 0);
-    CHECK(p.failed(now, 0s, "x") == 0s);
-    CHECK(p.failed(now, 0s, "x") == 100ms);
+    CHECK(p.failed(now, 0s, "x", "a") == 0s);
+    CHECK(p.failed(now, 0s, "x", "a") == 100ms);
   }
 
   TEST_CASE("a later planner goes on from the count of the one before") {
     start_pause p({10s, 100ms, 1s});
-    p.recall(3, 0, "");
+    p.recall(3, 0, false, "", "a");
     CHECK_FALSE(p.until());
-    CHECK(p.failed(instant{} + 1h, 0s, "x") == 400ms);
+    CHECK(p.failed(instant{} + 1h, 0s, "x", "a") == 400ms);
   }
 
   TEST_CASE("failures are the same while nothing comes between") {
     start_pause p({10s, 100ms, 1s});
     const auto now = instant{} + 1h;
     const auto same = [&](duration worked, const char* how) {
-      p.failed(now, worked, how);
+      p.failed(now, worked, how, "a");
       return p.same_in_a_row();
     };
     CHECK(same(0s, "x") == 1);
@@ -62,14 +62,37 @@ TEST_SUITE("start_pause") {
     CHECK(p.in_a_row() == 0);
     CHECK(same(0s, "x") == 1);
     start_pause later({10s, 100ms, 1s});
-    later.recall(3, 2, "x");
-    later.failed(now, 0s, "x");
+    later.recall(3, 2, false, "x", "a");
+    later.failed(now, 0s, "x", "a");
     CHECK(later.same_in_a_row() == 3);
+  }
+
+  TEST_CASE("and on several nodes as long as they are the same") {
+    start_pause p({10s, 100ms, 1s});
+    const auto now = instant{} + 1h;
+    const auto several = [&](const char* how, const char* node) {
+      p.failed(now, 0s, how, node);
+      return p.is_on_several();
+    };
+    CHECK_FALSE(several("x", "a"));
+    CHECK_FALSE(several("x", "a"));
+    CHECK(several("x", "b"));
+    CHECK(several("x", "b"));
+    CHECK_FALSE(several("y", "a"));
+    CHECK(several("y", "b"));
+    for (const bool known : {false, true}) {
+      start_pause later({10s, 100ms, 1s});
+      later.recall(3, 3, known, "y", "a");
+      later.failed(now, 0s, "y", "a");
+      CHECK(later.is_on_several() == known);
+      later.failed(now, 0s, "y", "b");
+      CHECK(later.is_on_several());
+    }
   }
 
   TEST_CASE("it never waits longer than its bound") {
     start_pause p({10s, 100ms, 1s});
-    p.recall(4'000'000'000U, 0, "");
-    CHECK(p.failed(instant{} + 1h, 0s, "x") == 1s);
+    p.recall(4'000'000'000U, 0, false, "", "a");
+    CHECK(p.failed(instant{} + 1h, 0s, "x", "a") == 1s);
   }
 }

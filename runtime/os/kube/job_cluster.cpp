@@ -35,7 +35,7 @@ instant now() {
 class job_cluster::shell {
  public:
   shell(const job_cluster_core::options& options, log::sink log)
-      : core_(options), log_(std::move(log)) {}
+      : replaces(!options.elastic_job.empty()), core_(options), log_(std::move(log)) {}
   shell(const shell&) = delete;
   shell& operator=(const shell&) = delete;
   ~shell() { stop(); }
@@ -70,13 +70,17 @@ class job_cluster::shell {
     });
   }
 
-  void listen(on_scale scale) {
-    boost::asio::post(io_.context(), [this, scale = std::move(scale)]() mutable {
-      scale_ = std::move(scale);
-      if (const auto wanted = std::exchange(unheard_, std::nullopt))
-        scale_(wanted->min, wanted->max);
+  void listen(listener by) {
+    boost::asio::post(io_.context(), [this, by = std::move(by)]() mutable {
+      by_ = std::move(by);
+      for (const auto& [number, wanted] : wishes_)
+        by_->scale(wanted);
+      if (supply_)
+        by_->supplied(*supply_);
     });
   }
+
+  const bool replaces;
 
  private:
   using place = std::pair<std::size_t, std::uint64_t>;
@@ -117,10 +121,21 @@ class job_cluster::shell {
 
   void perform(const job_cluster_core::note& e) { log_(component, e.event); }
   void perform(const job_cluster_core::scale& e) {
-    if (scale_)
-      scale_(e.nodes.min, e.nodes.max);
-    else
-      unheard_ = e.nodes;
+    const auto number = ++last_wish_;
+    const auto done = [this, number, plan = e.plan](bool accepted, const std::string& why) {
+      boost::asio::post(io_.context(), [this, number, plan, accepted, why] {
+        if (wishes_.erase(number) > 0 && client_ && !plan.empty())
+          go_on(core_.plan_taken(now(), plan, accepted, why));
+      });
+    };
+    const auto& wish = wishes_[number] = {e.nodes.min, e.nodes.max, e.plan, done};
+    if (by_)
+      by_->scale(wish);
+  }
+  void perform(const job_cluster_core::supply& e) {
+    supply_ = {e.wanted, e.nodes, e.why_no_more, e.budget};
+    if (by_)
+      by_->supplied(*supply_);
   }
   void perform(const job_cluster_core::call& e) {
     if (!client_)
@@ -160,8 +175,11 @@ class job_cluster::shell {
 
   job_cluster_core core_;
   log::sink log_;
-  on_scale scale_;
-  std::optional<kube::node_range> unheard_;
+  std::optional<listener> by_;
+  std::map<std::uint64_t, ports::cluster::sizes> wishes_; ///< that are not done
+  std::uint64_t last_wish_ = 0;
+  std::optional<ports::cluster::supply>
+      supply_; ///< the newest: a planner that begins anew hears it
   std::map<place, std::shared_ptr<api_exchange>> watches_;
   std::mutex mutex_; ///< of what follows
   std::condition_variable idle_;
@@ -184,8 +202,12 @@ job_cluster::job_cluster(std::unique_ptr<shell> s) : shell_(std::move(s)) {}
 
 job_cluster::~job_cluster() = default;
 
-void job_cluster::listen(on_scale scale) {
-  shell_->listen(std::move(scale));
+void job_cluster::listen(listener by) {
+  shell_->listen(std::move(by));
+}
+
+bool job_cluster::replaces() const {
+  return shell_->replaces;
 }
 
 void job_cluster::mark_faulty(const node_name& node, const std::string& address,
@@ -199,6 +221,13 @@ void job_cluster::node_lost(const node_name& node, const std::string& address,
                             const std::string& reason) {
   shell_->post([node, address, reason](job_cluster_core& core, instant at) {
     return core.node_lost(at, node, address, reason);
+  });
+}
+
+void job_cluster::replace(const node_name&, const std::string& address, bool is_broken,
+                          const std::string& reason) {
+  shell_->post([address, is_broken, reason](job_cluster_core& core, instant at) {
+    return core.replace(at, address, is_broken, reason);
   });
 }
 

@@ -17,11 +17,14 @@ class job_cluster final : public ports::cluster {
   open(api_access access, const kube::job_cluster_core::options& options, log::sink log);
   ~job_cluster() override;
 
-  void listen(on_scale scale) override;
+  void listen(listener by) override;
+  bool replaces() const override;
   void mark_faulty(const node_name& node, const std::string& address,
                    const std::string& reason) override;
   void node_lost(const node_name& node, const std::string& address,
                  const std::string& reason) override;
+  void replace(const node_name& node, const std::string& address, bool is_broken,
+               const std::string& reason) override;
   void want(std::uint32_t nodes) override;
   /// For at most limits::cluster_ends_within.
   void end() override;

@@ -69,6 +69,12 @@ FAILING = """#!/bin/sh
 echo "$TROUPE_GENERATION $RANK $WORLD_SIZE $POD_NAME 0" >>"$1/starts"
 exit 3
 """
+# Rank 1 fails, and never twice in the same way.
+CLIMBING = """#!/bin/sh
+echo "$TROUPE_GENERATION $RANK $WORLD_SIZE $POD_NAME 0" >>"$1/starts"
+[ "$RANK" = 1 ] && exit $(($(wc -l <"$1/starts") + 20))
+until [ -e "$1/finish" ]; do sleep 0.05; done
+"""
 # Process 1 of a container gets no signal that it does not ask for: a script's last command has to take its place.
 START = 'exec actor-launcher --nnodes 1:"$NODE_NUM" --nproc-per-node 1 --max-restarts {restarts} {script}\n'
 

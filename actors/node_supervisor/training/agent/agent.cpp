@@ -285,6 +285,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       on(self, &agent_core::start),
       on(self, &agent_core::stop),
       on(self, &agent_core::end_wanted),
+      on(self, &agent_core::leave_wanted),
       on(self, &agent_core::stand_by),
       on(self, &agent_core::conclude),
       on(self, &agent_core::end_worker),

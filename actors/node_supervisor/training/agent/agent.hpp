@@ -28,8 +28,8 @@ using handle = sup::protocol<
     // Directives of the master.
     sup::tell<messages::msg<messages::Prepare>>, sup::tell<messages::msg<messages::Start>>,
     sup::tell<messages::msg<messages::Stop>>, sup::tell<messages::msg<messages::EndWanted>>,
-    sup::tell<messages::msg<messages::StandBy>>, sup::tell<messages::msg<messages::Conclude>>,
-    sup::tell<messages::msg<messages::EndWorker>>,
+    sup::tell<messages::msg<messages::Leave>>, sup::tell<messages::msg<messages::StandBy>>,
+    sup::tell<messages::msg<messages::Conclude>>, sup::tell<messages::msg<messages::EndWorker>>,
     // What to say in a hello.
     sup::ask<messages::msg<messages::StateRequest>>::yields<messages::msg<messages::NodeState>>,
     // From the workers.

@@ -209,6 +209,7 @@ class agent_core {
   /// The workers are to save and end by themselves, if they know how. The generation runs on.
   effects end_wanted(instant now, const messages::msg<messages::EndWanted>& m);
   /// This node takes no part for now.
+  effects leave_wanted(instant now, const messages::msg<messages::Leave>& m);
   effects stand_by(instant now, const messages::msg<messages::StandBy>& m);
   effects conclude(instant now, const messages::msg<messages::Conclude>& m);
   /// A rank of this node keeps the others waiting: its process is killed, and by that the

@@ -49,6 +49,26 @@ void agent_core::become_saving(effects& out, duration within) {
   out.push_back(drain{current_, {}, within});
 }
 
+/// The master waits for this node's Goodbye before it forms the next world, so that world finds all
+/// that was saved. About a generation: a node that has come under the name knows none.
+agent_core::effects agent_core::leave_wanted(instant now, const msg<Leave>& m) {
+  effects out;
+  auto wish = m.read();
+  if (outcome_ || m.envelope().about != current_)
+    return checked(std::move(out));
+  if (options_.node != wish->getNode().cStr()) {
+    out.push_back(save_newest{});
+    return checked(std::move(out));
+  }
+  TROUPE_RARE("agent: this node is to leave the job");
+  saves_last_ = saves_newest_ = true;
+  leave(out, now,
+        node_outcome{
+            false, fmt::format("this node leaves the job: {}", wish->getReason().cStr()), {}},
+        SIGTERM, options_.stop_within);
+  return checked(std::move(out));
+}
+
 /// From here on the node owes the master no Stopped, unless a Stop asks for it.
 void agent_core::become_finished(effects& out, instant) {
   phase_.become(phase::finished);

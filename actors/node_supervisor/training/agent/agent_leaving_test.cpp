@@ -104,6 +104,37 @@ TEST_SUITE("agent_core: leaving") {
     CHECK(s.is_swept() == lines("close_store", "save_newest", by_failure));
   }
 
+  TEST_CASE("given up by the master: what is in its memory goes to the disk before goodbye") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(1));
+    s.ends(1, 1, killed_by(SIGTERM));
+    s.is_swept();
+    s.stops(1);
+    CHECK(s.is_told_to_leave(1, "a") ==
+          lines("save_newest", "report Goodbye: this node leaves the job: its restarts are used up",
+                "node_over failure: this node leaves the job: its restarts are used up"));
+    CHECK(s.is_told_to_leave(1, "a") == "");
+    CHECK(s.prepares(2) == "");
+  }
+
+  TEST_CASE("another node is given up: the part of this one in its last steps goes to the disk") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(1));
+    s.ends(1, 1, killed_by(SIGTERM));
+    s.is_swept();
+    s.stops(1);
+    CHECK(s.is_told_to_leave(1, "b") == "save_newest");
+    CHECK(s.prepares(2) != "");
+  }
+
+  TEST_CASE("a node that has come under the name is not meant") {
+    agent_story s;
+    CHECK(s.is_told_to_leave(7, "a") == "");
+    CHECK(s.prepares(8) != "");
+  }
+
   TEST_CASE("concluded while draining or sweeping: it goes when that is done") {
     agent_story s;
     s.runs(1);
