@@ -32,6 +32,12 @@ struct agent_story {
                    b.setReason("its restarts are used up");
                  })));
   }
+  std::string stands_by() {
+    return told(core.stand_by(
+        now, messages::author("master/recovery").write<messages::StandBy>({}, [](auto b) {
+          b.setReason("the world is full");
+        })));
+  }
   std::string concludes(bool success) { return told(core.conclude(now, conclude(success))); }
 
   // The workers, and their supervisors: the first bad end stops the siblings, and the generation

@@ -132,9 +132,14 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
 }
 
 /// A standby has nothing to do: its link and its launcher are all that a later start needs. Only
-/// the user has to hear why no worker runs here.
-agent_core::effects agent_core::stand_by(instant, const msg<StandBy>& m) {
+/// the user has to hear why no worker runs here. What workers that have finished left behind had
+/// its time while their generation ended.
+agent_core::effects agent_core::stand_by(instant now, const msg<StandBy>& m) {
   effects out;
+  if (!outcome_ && phase_ == phase::finished) {
+    next_seat_.reset(); // it was this generation's
+    become_swept(out, now);
+  }
   if (!outcome_)
     out.push_back(note{{log::level::info,
                         "standing_by",

@@ -57,6 +57,17 @@ TEST_SUITE("agent_core: what workers leave behind") {
     CHECK(s.last_sweep.within == 18s + limits::left_behind_asked);
   }
 
+  TEST_CASE("of workers that have finished it has ended before their node stands by") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    CHECK(s.stands_by() == "sweep");
+    CHECK(s.stands_by() == "");
+    CHECK(s.is_swept() == "close_store");
+    CHECK(s.prepares(2) != "");
+  }
+
   TEST_CASE("a restart, or a user who wants an end, does not wait for it to finish") {
     agent_story s;
     s.runs(1);
