@@ -2,6 +2,7 @@
 
 #include "kube/elastic_job.hpp"
 #include "kube/job_objects.hpp"
+#include "kube/node_pod.hpp"
 #include "kube/objects.hpp"
 
 #include <boost/json/array.hpp>
@@ -42,6 +43,8 @@ json::object slim_pod(const json::value& pod) {
   json::object meta, status;
   if (const auto* from = member(pod, {"metadata"}))
     copy(meta, *from, {"name", "namespace", "uid", "labels", "deletionTimestamp"});
+  if (const auto restarts = annotation(pod, restarts_annotation); !restarts.empty())
+    meta["annotations"] = json::object{{restarts_annotation, restarts}};
   if (const auto* from = member(pod, {"status"}))
     copy(status, *from, {"phase", "reason"});
   json::array conditions, containers;

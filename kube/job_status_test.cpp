@@ -1,5 +1,6 @@
 #include "kube/job_status.hpp"
 
+#include "kube/informer_core.hpp"
 #include "kube/job_objects.hpp"
 #include "kube/node_pod.hpp"
 #include "kube/objects.hpp"
@@ -19,13 +20,14 @@ namespace {
 
 job_pod pod_of(int id, const std::string& rank, const std::string& restarts,
                const std::string& phase = "Running") {
-  return read_job_pod(json::object{
+  // As the operator hears of it.
+  return read_job_pod(slim_pod(json::object{
       {"metadata",
        json::object{{"uid", fmt::format("u{}", id)},
                     {"name", fmt::format("words-edljob-worker-{}", id)},
                     {"labels", json::object{{role_label, worker_role}, {rank_label, rank}}},
                     {"annotations", json::object{{restarts_annotation, restarts}}}}},
-      {"status", json::object{{"phase", phase}}}});
+      {"status", json::object{{"phase", phase}}}}));
 }
 
 json::value status_of(const std::vector<job_pod>& pods) {

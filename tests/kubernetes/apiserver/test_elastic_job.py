@@ -56,9 +56,12 @@ def test_restarts_then_a_pod_elsewhere_then_the_end(elastic: tuple[Cluster, Oper
     assert failed == [first] * 2 + [second] * 2
     machines = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in job.all("worker")}
     assert machines[first] != machines[second]
-    listed = cluster.server.kubectl("get", "ej", job.name, "-n", job.namespace).stdout
-    phase, nodes, restarts = listed.splitlines()[1].split()[1:4]
-    assert (phase, restarts) == ("Failed", "1"), listed
+
+    def listed() -> list[str]:
+        return cluster.server.kubectl("get", "ej", job.name, "-n", job.namespace).stdout.splitlines()[1].split()
+
+    # The status may be written a little later.
+    job.until(lambda: listed()[1:4:2] == ["Failed", "1"])
 
 
 def test_an_operator_without_definitions_says_so_once_and_waits(elastic: tuple[Cluster, Operators]) -> None:
