@@ -117,19 +117,21 @@ void recovery_core::part_with_node(effects& out, instant now,
   if (step)
     record_restart(out, *step);
   account_.restarted(is_broken ? treatment.name : "node given up");
-  const auto what_follows =
-      is_broken
-          ? fmt::format("restarting without node {} (not counted against --max-restarts)", node)
-      : options_.cluster_replaces
-          ? fmt::format("node {} leaves, and another machine is wanted in its place", node)
-          : fmt::format("node {} leaves, and the others train on without it", node);
-  out.push_back(note{{log::level::notice,
-                      "node_excluded",
-                      fmt::format("{}; {}", cause, what_follows),
-                      {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"node", node},
-                       {"cause", cause},
-                       {"exit_class", std::string(treatment.name)}}}});
+  out.push_back(note{
+      {log::level::notice,
+       "node_excluded",
+       is_broken ? fmt::format("{}; restarting without node {} (not counted against "
+                               "--max-restarts)",
+                               cause, node)
+       : options_.cluster_replaces
+           ? fmt::format("{}; node {} leaves, and another machine is wanted in its "
+                         "place",
+                         cause, node)
+           : fmt::format("{}; node {} leaves, and the others train on without it", cause, node),
+       {{"generation", static_cast<std::int64_t>(current_.value)},
+        {"node", node},
+        {"cause", cause},
+        {"exit_class", std::string(treatment.name)}}}});
   // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
   // again. That NodeLost then finds a node that is not known, and means nothing.
   if (step && options_.cluster_replaces)

@@ -228,7 +228,6 @@ std::uint32_t roster::most_nodes() const {
   return most_nodes_->second;
 }
 
-/// Nodes that are away count: the one that is cut off, for which this is asked, is one of them.
 std::uint32_t roster::least() const {
   return sizes_.least(nodes_.empty() ? 1 : nodes_.begin()->second.who.slots);
 }
@@ -238,8 +237,9 @@ bool roster::is_spare(const node_name& node) const {
          (a_member_is_away() && nodes_.size() - suspects_here() > least());
 }
 
+/// Nodes that are away count: the one that is cut off, for which this is asked, is one of them.
 bool roster::one_is_dispensable() const {
-  return !nodes_.empty() && nodes_.size() > sizes_.least(nodes_.begin()->second.who.slots);
+  return !nodes_.empty() && nodes_.size() > least();
 }
 
 /// A node that is away is not missing: if it comes back, no node had to be started for it.
