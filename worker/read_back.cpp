@@ -116,7 +116,8 @@ result<std::string> passed_over_at(const std::string& place, const std::optional
   return steps_passed_over(storage, than).map([](const std::vector<step_passed_over>& all) {
     std::string lines;
     for (const auto& one : all)
-      lines += fmt::format("{}\t{}\t{:d}\n", one.what, one.why, one.was_complete);
+      lines += fmt::format("{}\t{}\t{:d}\t{}\n", one.what, one.why, one.was_complete,
+                           one.of_no_use.value);
     return lines;
   });
 }

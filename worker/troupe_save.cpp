@@ -44,6 +44,7 @@ result<slot_destination> destination_of(const troupe_destination* said) {
   to.keep_latest = said->keep_latest;
   to.keep_every = said->keep_every;
   to.resumed = said->resumed;
+  to.resumed_after = said->resumed_after;
   return to;
 }
 

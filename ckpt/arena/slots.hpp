@@ -65,7 +65,8 @@ struct slot_destination {
   std::array<char, 256> directory{}, file{};
   std::uint32_t framework = 0, shard = 0, shards = 0;
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
-  std::uint64_t resumed = 0; ///< 1 + the step that training went on from; 0: not known
+  std::uint64_t resumed = 0;       ///< 1 + the step that training went on from; 0: not known
+  std::uint64_t resumed_after = 0; ///< the last save of this generation before that
 };
 
 /// The text in one of these arrays.
@@ -93,7 +94,7 @@ struct slot_outcome {
 
 /// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
-  static constexpr std::uint64_t magic_value = 0x36746f6c73707274; // "trpslot6"
+  static constexpr std::uint64_t magic_value = 0x37746f6c73707274; // "trpslot7"
   /// Snapshots of all places, and those that were mapped.
   static constexpr std::size_t slots_max = 16;
 

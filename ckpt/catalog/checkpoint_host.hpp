@@ -26,8 +26,8 @@ struct destination {
   std::uint32_t shard = 0, shards = 1; ///< this one of so many make the step
   retention keep;
   duration save_within{}; ///< for the shards of all ranks
-  /// The step that the job's training went on from in this life, if that is known.
-  std::optional<std::uint64_t> resumed_from;
+  /// What the job's training went on from in this life, if that is known.
+  std::optional<resume_point> resumed_from;
 };
 
 /// One that is to be written. It stays as it is until it is finalized, whatever becomes of its

@@ -252,6 +252,9 @@ result<void> begin_run(ports::storage& storage, const run_at_start& who, generat
     save = there->says.id();
   if (save && term_of(save->made_by) != own)
     go_on_from(record.from, *save, line_before(*known, *runs, term_of(save->made_by)));
+  for (const auto which : from.passed_over)
+    if (which != generation{})
+      go_on_from(record.from, {which, 0}, {});
   record.from.erase(std::remove_if(record.from.begin(), record.from.end(),
                                    [own](const auto& id) { return !(term_of(id.made_by) < own); }),
                     record.from.end());

@@ -68,6 +68,10 @@ struct origin {
   std::optional<save_id> save; ///< of a state that it was given
   /// Of a step here, by its number, where its save is not known.
   std::optional<std::uint64_t> step;
+  /// Of newer states here that were looked at and are damaged or not complete. Training cannot go
+  /// on from them: their runs are touched, and hold nothing, so that their numbers can be saved
+  /// again.
+  std::vector<generation> passed_over;
 };
 
 /// Before the first step of this run, or of this life of it, is begun: puts its line on record.

@@ -46,6 +46,7 @@ class life {
   }
   void has(const save_id& in_memory) { from_.save = in_memory; }
   void begins_with(std::uint64_t step) { from_.step = step; }
+  void passes(generation which) { from_.passed_over.push_back(which); }
   result<void> begin() { return begin_run(storage_, who_, as_, from_); }
   result<completed> save(std::uint64_t step, retention keep = {2, 0}) {
     auto w = node::snapshot(step, 0, 1, as_, ++saves_);
@@ -117,6 +118,32 @@ TEST_CASE("a run that begins anew removes no step of the run before it") {
     auto next = run_of(place, "b", of_term(20, 2), {40});
     CHECK(next.others() == steps{100'000, 99'000});
     CHECK(complete_at(place) == steps{40, 30, 100'000, 99'000});
+  }
+}
+
+TEST_CASE("a run whose states are damaged gives up their numbers, and no others") {
+  memory_place place;
+  run_of(place, "a", of_term(10), {10});
+  auto cut = run_of(place, "b", of_term(20), {20, 30});
+  life beside(place, "c", of_term(25));
+  REQUIRE(beside.open());
+  REQUIRE(beside.begin());
+  REQUIRE(beside.save(40));
+  for (const auto* shard : {"20/rank_0.pt", "30/rank_0.pt"})
+    place.files.at(shard) = "cut";
+  life next(place, "d", of_term(30));
+  REQUIRE(next.open());
+  next.begins_with(10);
+  SUBCASE("as long as no load has looked at them they stay") {
+    REQUIRE(next.begin());
+    CHECK_FALSE(next.save(20));
+  }
+  SUBCASE("then they are saved again") {
+    next.passes(cut.as());
+    REQUIRE(next.begin());
+    REQUIRE(next.save(20, {10, 0}));
+    CHECK_FALSE(next.save(40));
+    CHECK(next.others() == steps{40, 30}); // No rule removes what was not saved again.
   }
 }
 

@@ -20,7 +20,8 @@ persist_request snapshot(std::uint64_t step, std::optional<std::uint64_t> from,
                          std::uint32_t shard = 0, std::uint32_t shards = 1,
                          generation life = generation{2}, std::uint64_t save_number = 1) {
   auto made = node::snapshot(step, shard, shards, life, save_number);
-  made.to.resumed_from = from;
+  if (from)
+    made.to.resumed_from = {*from, 0};
   return made;
 }
 
@@ -46,6 +47,21 @@ TEST_CASE("the newest step that was damaged is written again, also with the same
     CHECK(d.place.files.at("20/rank_0.pt") == bytes);
     CHECK(d.place.files.at("dlrover_latest.txt") == "20");
     CHECK(loaded_from(d.place) == 20);
+  }
+}
+
+TEST_CASE("also by the process that has saved it, once that has gone back before it") {
+  for (const std::string bytes : {"state 20", "other 20"}) {
+    CAPTURE(bytes);
+    damaged_newest d;
+    auto again = snapshot(20, 10, 0, 1, generation{1}, 21);
+    again.to.resumed_from->after = 20;
+    REQUIRE(d.n.save(again, bytes));
+    CHECK(d.place.files.at("20/rank_0.pt") == bytes);
+    auto twice = snapshot(20, 10, 0, 1, generation{1}, 22);
+    twice.to.resumed_from->after = 20;
+    CHECK_FALSE(d.n.save(twice, "third 20")); // That is its own, and is whole.
+    CHECK(d.place.files.at("20/rank_0.pt") == bytes);
   }
 }
 

@@ -33,4 +33,10 @@ struct save_id {
   friend bool operator!=(const save_id& a, const save_id& b) { return !(a == b); }
 };
 
+/// Where training has come back to, so that it makes the later steps anew.
+struct resume_point {
+  std::uint64_t step = 0;
+  std::uint64_t after = 0; ///< number of the last save of its generation before that
+};
+
 } // namespace troupe::ckpt

@@ -116,12 +116,12 @@ class step_catalog {
   /// upon; and if its directory holds files and is no step's. After the newest was begun again
   /// `point` is due, as trackers name it.
   result<void> begin(std::uint64_t step, const std::string& directory, const save_id& by,
-                     std::optional<std::uint64_t> resumed_from = {});
+                     std::optional<resume_point> resumed_from = {});
   /// A life of the job went on from an earlier step, and has trained up to this one again: what an
   /// earlier life completed under this number is damaged, or a person did not want it. An older
   /// complete step is there to fall back on. `by`: a save of that life.
   bool is_made_anew(const found_step& known, const save_id& by,
-                    std::optional<std::uint64_t> resumed_from) const;
+                    std::optional<resume_point> resumed_from) const;
   /// Before a shard of a step that was begun is put. Of a step that is in place the file becomes
   /// its own; `refused` if it is another step's, or there and no step's: replacing it, or removing
   /// it with this step, would lose it. A step with a directory has all files there already.
@@ -189,12 +189,12 @@ class step_catalog {
   result<bool> look_once();
 
   result<void> check_may_begin(const found_step& known, const std::string& directory,
-                               const save_id& by, std::optional<std::uint64_t> resumed_from) const;
+                               const save_id& by, std::optional<resume_point> resumed_from) const;
   result<void> check_own_line(const found_step& known, generation by);
   result<void> check_own(std::uint64_t step, const std::string& directory);
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> begin_again(const found_step& before, const save_id& by,
-                           std::optional<std::uint64_t> resumed_from);
+                           std::optional<resume_point> resumed_from);
   result<void> check_commit(const found_step& known, const manifest& m);
   result<void> check_stays(const manifest& m) const;
   result<void> point_at(const found_step& named, framework whose);

@@ -72,7 +72,7 @@ bool same_shards(const manifest& a, const manifest& b) {
 // ---- begin -------------------------------------------------------------------------------------
 
 result<void> step_catalog::begin(std::uint64_t step, const std::string& directory,
-                                 const save_id& by, std::optional<std::uint64_t> resumed_from) {
+                                 const save_id& by, std::optional<resume_point> resumed_from) {
   if (auto sound = check_directory(directory); !sound)
     return sound;
   if (auto looked = look_again(step); !looked)
@@ -105,14 +105,15 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
 }
 
 bool step_catalog::is_made_anew(const found_step& known, const save_id& by,
-                                std::optional<std::uint64_t> resumed_from) const {
-  return resumed_from && *resumed_from < known.step && known.is_complete() &&
-         known.says.made_by < by.made_by && complete_newest_first().size() > 1;
+                                std::optional<resume_point> resumed_from) const {
+  return resumed_from && resumed_from->step < known.step && known.is_complete() &&
+         !(save_id{by.made_by, resumed_from->after} < known.says.id()) &&
+         complete_newest_first().size() > 1;
 }
 
 result<void> step_catalog::check_may_begin(const found_step& known, const std::string& directory,
                                            const save_id& by,
-                                           std::optional<std::uint64_t> resumed_from) const {
+                                           std::optional<resume_point> resumed_from) const {
   if (known.directory.empty())
     return damaged_marker(known);
   if (known.is_unreadable())
@@ -201,7 +202,7 @@ result<void> step_catalog::check_free(std::uint64_t step, const std::string& nam
 /// A commit of the save before may have come between the look and the marker. If that made it the
 /// newest complete step, it is so again; so it is if that cannot be told.
 result<void> step_catalog::begin_again(const found_step& before, const save_id& by,
-                                       std::optional<std::uint64_t> resumed_from) {
+                                       std::optional<resume_point> resumed_from) {
   const auto step = before.step;
   if (auto marked = storage_->replace(marker_of(step), to_text({before.directory, by})); !marked)
     return marked;

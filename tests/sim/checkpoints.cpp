@@ -384,7 +384,7 @@ ckpt::persist_request checkpoints::request_in(const std::string& node, local_ran
   snapshot.to = {text(to.place), text(to.directory), text(to.file), ckpt::framework::ddp,
                  to.shard,       to.shards,          options_.keep, options_.save_within};
   if (to.resumed != 0)
-    snapshot.to.resumed_from = to.resumed - 1;
+    snapshot.to.resumed_from = {to.resumed - 1, to.resumed_after};
   return snapshot;
 }
 

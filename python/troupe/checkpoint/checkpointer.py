@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -105,7 +105,7 @@ class Checkpointer(ABC):
         self._not_writable: list[str] = []  # why saves to the disk cannot be, the same at all ranks
         self._fresh = True  # nothing was loaded or saved by this process
         self._loads_all = False  # the last load was one with weights_only=False
-        self.resumed_from: int | None = None  # the step that training went on from, the same at all ranks; see Destination
+        self._resumed: tuple[int | None, int] = None, 0  # `resumed_from`, and the last save of this process before that
         self._behind = False  # the last save may still be copied at some rank
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._optimizers = tuple(optimizers)
@@ -367,8 +367,17 @@ class Checkpointer(ABC):
             self.save_timeout,
             self.keep_latest,
             self.keep_every,
-            self.resumed_from,
+            *self._resumed,
         )
+
+    @property
+    def resumed_from(self) -> int | None:
+        """The step that training went on from, the same at all ranks; see Destination."""
+        return self._resumed[0]
+
+    @resumed_from.setter
+    def resumed_from(self, step: int | None) -> None:
+        self._resumed = step, self._last_save
 
     @is_checkpoint
     def wait_latest_checkpoint(self, timeout: float = 1800) -> bool:
@@ -412,9 +421,10 @@ class Checkpointer(ABC):
             return seen.load(image, weights_only=weights_only, map_location=map_location)
 
         if first or not resume_path:
-            found = self._loads().newest(not resume_path, read)
+            loads = self._loads()
+            found = loads.newest(not resume_path, read)
             if found:
-                self._has(found[0])
+                self._has(found[0], loads.passed_over)
             if found or not resume_path:
                 return self.restored(found[1]) if found else {}
         state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
@@ -427,14 +437,15 @@ class Checkpointer(ABC):
         size has saved it, each rank has some of its files. `disk`: steps at the place are looked for, not only memory. Collective.
         Raises CheckpointError as `load_checkpoint` does."""
         self._fresh = False
-        if not (found := self._loads().files_of_any_world(disk)):
+        loads = self._loads()
+        if not (found := loads.files_of_any_world(disk)):
             return None
         image, files = found
         if image:
-            self._has(image)
+            self._has(image, loads.passed_over)
         self.resumed_from = files.step
         if not image:
-            self.run.goes_on_from(None)
+            self.run.goes_on_from(None, loads.passed_over)
         return files
 
     def _loads(self) -> Loads:
@@ -449,10 +460,10 @@ class Checkpointer(ABC):
             lambda step: self._destination(*self.found_file(step)),
         )
 
-    def _has(self, image: Image) -> None:
+    def _has(self, image: Image, passed_over: Collection[int] = ()) -> None:
         """All ranks have the state of this image, and go on from it."""
         self.resumed_from = image.step
-        self.run.goes_on_from((image.generation, image.save))
+        self.run.goes_on_from((image.generation, image.save), passed_over)
         if self._saves:
             self._saves.agree(image)
         if self._copies:

@@ -11,6 +11,7 @@ import os
 import pickle
 import stat
 import tempfile
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import torch
@@ -27,13 +28,22 @@ PLACE_BYTES = 1023
 LINES_BYTES = 4096  # of what is told of steps and other tools' checkpoints
 
 
-def steps_passed_over(place: str, than: library.RawImage | None) -> list[tuple[str, bool]]:
-    """Steps at a place that are damaged, not complete or gone, and newer than this state, or all: which and why, in words, and whether
-    it was complete once."""
+@dataclass(frozen=True)
+class PassedOver:
+    """Which step, and why. `of_no_use`: the generation that has begun it, where no training can go on from it; else 0."""
+
+    why: str
+    was_complete: bool
+    of_no_use: int
+
+
+def steps_passed_over(place: str, than: library.RawImage | None) -> list[PassedOver]:
+    """Steps at a place that are damaged, not complete or gone, and newer than this state, or all."""
     lines = ctypes.create_string_buffer(LINES_BYTES)
     library.call("troupe_steps_passed_over", os.fsencode(place), than, lines, LINES_BYTES)
-    found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
-    return [(f"{row[0]}: {row[1]}", row[2:] != ["0"]) for row in found if len(row) > 1]  # the last may be cut
+    text = os.fsdecode(lines.value)
+    found = [line.split("\t") for line in text[: text.rfind("\n") + 1].splitlines()]  # the last may be cut
+    return [PassedOver(f"{row[0]}: {row[1]}", row[2] == "1", int(row[3])) for row in found if len(row) == 4]
 
 
 def foreign_steps(place: str) -> list[tuple[str, int, str]]:

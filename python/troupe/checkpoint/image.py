@@ -44,6 +44,7 @@ class Destination:
     which this is number `shard`, and all within `save_within` seconds. Of older steps those are kept that are among the
     `keep_latest` newest or multiples of `keep_every`; with 0 for both, all. `resumed_from`: the step that training went on from
     before it came to this one, if that is known; the newest complete step may be replaced if it is later and was there before.
+    `resumed_after`: the number of the last save before that.
     """
 
     place: str
@@ -56,6 +57,7 @@ class Destination:
     keep_latest: int = 0
     keep_every: int = 0
     resumed_from: int | None = None
+    resumed_after: int = 0
 
     def raw(self) -> library.RawDestination:
         return library.RawDestination(
@@ -69,6 +71,7 @@ class Destination:
             self.keep_latest,
             self.keep_every,
             0 if self.resumed_from is None else self.resumed_from + 1,
+            self.resumed_after,
         )
 
 

@@ -17,6 +17,10 @@ class CheckpointError(RuntimeError):
     """What could not be saved or read, and why, in one line."""
 
 
+class DamagedShard(CheckpointError):
+    """A file of a complete step is not there, or is not what the step's manifest says."""
+
+
 class UnreadableSteps(CheckpointError):
     """There are steps at a place, and none of them can be read."""
 
@@ -25,6 +29,7 @@ Bytes = ctypes.c_ubyte
 SLOTS = 16  # TROUPE_ARENA_SLOTS
 Descriptors = c_int32 * 19  # TROUPE_ARENA_DESCRIPTORS
 MEMBERS = 16  # TROUPE_GROUP_MEMBERS
+DAMAGED = -2  # TROUPE_DAMAGED
 LAST_SAVE = 2**64 - 1  # TROUPE_LAST_SAVE
 HELD_BEFORE = 4096  # TROUPE_HELD_BEFORE
 
@@ -55,6 +60,7 @@ class RawDestination(ctypes.Structure):
         ("keep_latest", c_uint64),
         ("keep_every", c_uint64),
         ("resumed", c_uint64),
+        ("resumed_after", c_uint64),
     ]
 
 
@@ -66,6 +72,8 @@ class RawRun(ctypes.Structure):
         ("from_generation", c_uint64),
         ("from_save", c_uint64),
         ("from_step", c_uint64),
+        ("passed_over", POINTER(c_uint64)),
+        ("passed_count", c_size_t),
         ("taken", c_uint32),
     ]
 
@@ -187,6 +195,6 @@ def call(name: str, *arguments: object) -> Any:
     """Calls a function that can fail, without the interpreter's lock. Raises CheckpointError with its reason."""
     why = ctypes.create_string_buffer(WHY_BYTES)
     done = getattr(load(), name)(*arguments, why, WHY_BYTES)
-    if done == -1 or done is None:
-        raise CheckpointError(why.value.decode(errors="replace"))
+    if done is None or done in (-1, DAMAGED):
+        raise (DamagedShard if done == DAMAGED else CheckpointError)(why.value.decode(errors="replace"))
     return done

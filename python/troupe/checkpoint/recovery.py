@@ -15,7 +15,7 @@ import torch
 
 from . import library
 from .arena import Arena, View
-from .files import foreign_steps, names_of_people, steps_passed_over
+from .files import PassedOver, foreign_steps, names_of_people, steps_passed_over
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
 from .moving import move
@@ -60,6 +60,7 @@ class Recovery:
     to: Callable[[int], Destination | None]  # where a step's image would be written
     others: View | None = None  # where this rank's node holds pieces of other nodes' images
     disk: bool = True  # whether complete steps at `place` are looked for
+    passed_over: set[int] = field(default_factory=set)  # generations of newer steps that no training can go on from; known when it has ended
     _failed: list[Failed] = field(default_factory=list)
     _unreadable: list[str] = field(default_factory=list)
     _no_room: list[str] = field(default_factory=list)  # for parts that lie with other ranks
@@ -120,6 +121,8 @@ class Recovery:
         world_size, _, step = what.misfit
         self._origin = "memory" if what.parts else "disk"
         self._tell(step, f" of a world of {world_size}")
+        if what.parts:
+            self._tell_of_passed_over(what.what)
         return OtherWorld(what.what if what.parts else None, step, world_size, what.parts)
 
     def _nothing(self, what: Plan, any_world: bool) -> None:
@@ -169,14 +172,15 @@ class Recovery:
     def _passed_over(self, what: StateId | None) -> tuple[list[str], list[str]]:
         """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from: of those that were complete once,
         and of others."""
-        found: list[tuple[str, bool]] = []
+        found: list[PassedOver] = []
         if self.disk and self.arena and self.ranks.me.local_rank == 0:  # its node's others see the same
             than = library.RawImage(what.step, what.generation, what.save) if what else None
             try:
                 found = steps_passed_over(self.place, than)
             except CheckpointError as error:
-                found = [(str(error), True)]
-        kinds = [summary([text for text, was in found if was is kind]) for kind in (True, False)]
+                found = [PassedOver(str(error), True, 0)]
+        self.passed_over |= {one.of_no_use for one in found} - {0}
+        kinds = [summary([one.why for one in found if one.was_complete is kind]) for kind in (True, False)]
         flags = self.ranks.gather([bool(text) for text in kinds])
         lost, told = (
             self.ranks.spoken(text) if any(row[kind] for row in flags) else [] for kind, text in enumerate(kinds)
@@ -231,21 +235,23 @@ class Recovery:
 
     def _carry_out(self, what: Plan) -> None:
         source = what.sources[self.ranks.me.rank]
-        reason = ""
+        reason, damaged = "", False
         with self._staying(what):
             if Source.DISK in what.sources:
                 self._read_from_disk.add(what.what)
-                reason = self._read(what.what, source is Source.DISK)
+                reason, damaged = self._read(what.what, source is Source.DISK)
             if what.moves:
                 reason = self._move(what) or reason
             elif Source.PEER in what.sources:
                 reason = self._share(what, source is Source.PEER) or reason
             if what.rebuilt:
                 reason = self._rebuild(what) or reason
-        rows = self.ranks.gather([bool(reason)])
-        failed = [rank for rank, [flag] in enumerate(rows) if flag]
+        rows = self.ranks.gather([bool(reason), damaged])
+        failed = [rank for rank, row in enumerate(rows) if row[0]]
         if not failed:
             return
+        if any(row[1] for row in rows):
+            self.passed_over.add(what.what.generation)
         reasons = self.ranks.spoken(reason)
         log.error(
             "step %d was not to be had; another source of it or an older step is looked for: %s",
@@ -291,19 +297,20 @@ class Recovery:
             self._origin = f"a peer, rank {coming.source}"
         return ""
 
-    def _read(self, what: StateId, mine: bool) -> str:
-        """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read.
+    def _read(self, what: StateId, mine: bool) -> tuple[str, bool]:
+        """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read, and whether it
+        is damaged and will not be better at another look.
 
         Raises CheckpointError at all ranks if one has no memory for it: that says nothing of the step.
         """
         number = 0 if self.replicated else self.shard
         said = library.RawImage(what.step, what.generation, what.save)
-        place, reason, full, into = os.fsencode(self.place), "", "", None
+        place, reason, full, into, damaged = os.fsencode(self.place), "", "", None, False
         if mine and self.arena and number is not None:
             try:
                 library.call("troupe_shard_bytes", place, said, number)
             except CheckpointError as error:
-                reason = str(error)
+                reason, damaged = str(error), isinstance(error, library.DamagedShard)
             else:
                 try:
                     into = self._begin(what, said.bytes)
@@ -319,12 +326,12 @@ class Recovery:
                 try:
                     library.call("troupe_read_shard", place, said, number, into.address)
                 except CheckpointError as error:
-                    return str(error)
+                    return str(error), isinstance(error, library.DamagedShard)
             undone.pop_all()
         if into and self.arena:
             self.arena.finish(into)
             self._origin = "disk"
-        return reason
+        return reason, damaged
 
     def _share(self, what: Plan, lacks: bool) -> str:
         """From the rank that has the image into the arenas of those that lack it. Returns why what came is not that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from . import library
 from .library import CheckpointError
@@ -20,10 +20,12 @@ RUN_ID = "TORCHELASTIC_RUN_ID"  # the same in all lives of a job
 
 class Run:
     """`origin`: generation and save of the state that training went on from, where that is known. `others`: the complete steps of runs
-    that this one does not stand upon, newest first, as they were when it began to save."""
+    that this one does not stand upon, newest first, as they were when it began to save. `passed_over`: generations of newer states that
+    no training can go on from."""
 
     def __init__(self, place: str, me: Rank):
         self.origin: tuple[int, int] | None = None
+        self.passed_over: list[int] = []
         self.others: list[int] = []
         self._place = place
         self._name = os.environ.get(RUN_ID, "") if me.launched else ""
@@ -32,8 +34,8 @@ class Run:
         self._told = ""
         self._taken = False  # by a newer run, and that was told: it holds for every later save
 
-    def goes_on_from(self, origin: tuple[int, int] | None) -> None:
-        self.origin, self._begun = origin, False
+    def goes_on_from(self, origin: tuple[int, int] | None, passed_over: Collection[int] = ()) -> None:
+        self.origin, self.passed_over, self._begun = origin, list(passed_over), False
 
     def agreed(self, ranks: Agreement, asks: bool) -> int:
         """What all ranks' saves are of: the runs that have saved at the place decide it. `asks`: this rank looks there for its node.
@@ -86,6 +88,8 @@ class Run:
             generation,
             save,
             0 if resumed_from is None else resumed_from + 1,
+            (ctypes.c_uint64 * len(self.passed_over))(*self.passed_over),
+            len(self.passed_over),
             0,
         )
 

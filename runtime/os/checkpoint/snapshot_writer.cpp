@@ -33,7 +33,8 @@ std::optional<persist_request> requested_in(const slots& words, const snapshot_h
           to.shards,
           {to.keep_latest, to.keep_every},
           patience_of(to.save_within_ms),
-          to.resumed != 0 ? std::optional(to.resumed - 1) : std::nullopt};
+          to.resumed != 0 ? std::optional(resume_point{to.resumed - 1, to.resumed_after})
+                          : std::nullopt};
   const bool sound = !w.to.place.empty() && w.to.place.front() == '/' &&
                      ports::valid_name(file_in(w.to.directory, w.to.file)) &&
                      w.to.shard < w.to.shards && w.to.shards <= limits::shards_max;

@@ -34,6 +34,9 @@ struct known_step {
 /// What must be so at a place if nothing has failed there since it was noted.
 struct expected {
   std::optional<known_step> completed; ///< the newest of them
+  /// The newest that training has turned back before and may have begun again: a node whose
+  /// trackers were slow says later that it is complete.
+  ckpt::save_id turned_from;
   /// What is left of earlier saves had to go by an order of that time.
   ckpt::save_id open_from;
   generation ordered_by;
@@ -84,6 +87,8 @@ class places_are_sound_checker final : public observer {
     if (e.disturbed_at_work)
       return;
     e.changed = true;
+    if (order.says.id() == e.turned_from)
+      return;
     if (!e.completed || is_before(e.completed->id, order.says.id()))
       e.completed = known_step{order.says.id(), order.says.step};
   }
@@ -105,10 +110,13 @@ class places_are_sound_checker final : public observer {
 
   void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
     open_[node].insert({{snapshot.local, snapshot.sequence}, snapshot.id()});
-    auto& newest = of(all_.place_of(node)).completed;
+    auto& e = of(all_.place_of(node));
+    auto& newest = e.completed;
     if (newest && newest->step == snapshot.step && newest->id.made_by < snapshot.made_by &&
-        snapshot.to.resumed_from.value_or(snapshot.step) < snapshot.step)
-      newest.reset(); // It may be begun again, since training has gone back before it.
+        snapshot.to.resumed_from && snapshot.to.resumed_from->step < snapshot.step) {
+      e.turned_from = newest->id;
+      newest.reset();
+    }
   }
   void snapshots_lost(const std::string& node) override { open_.erase(node); }
 

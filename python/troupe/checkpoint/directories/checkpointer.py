@@ -181,11 +181,12 @@ class DirectoryCheckpointer(StepDirectories):
         """Raises CheckpointError as `load_checkpoint` does, and if there is no memory for the files or the step has none."""
         self.release()
         self._fresh = False
-        found = self._loads().newest(disk, lambda seen, image: seen.files(image))
+        loads = self._loads()
+        found = loads.newest(disk, lambda seen, image: seen.files(image))
         if not found:
             return None
         image, files = found
-        self._has(image)
+        self._has(image, loads.passed_over)
         reason = "" if files else f"step {image.step} at {self.place} is no directory of files"
         try:
             if files and (self.saves or self.me.local_rank == 0):
