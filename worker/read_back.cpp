@@ -111,13 +111,19 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
   });
 }
 
+bool is_damage(const error& e, const std::string& place, const state_id& of, std::uint32_t number) {
+  if (e.code != errc::invalid && e.code != errc::absent)
+    return false;
+  os::posix_storage storage(place);
+  return find_shard(storage, of, number).has_value();
+}
+
 result<std::string> passed_over_at(const std::string& place, const std::optional<state_id>& than) {
   os::posix_storage storage(place);
   return steps_passed_over(storage, than).map([](const std::vector<step_passed_over>& all) {
     std::string lines;
     for (const auto& one : all)
-      lines += fmt::format("{}\t{}\t{:d}\t{}\n", one.what, one.why, one.was_complete,
-                           one.of_no_use.value);
+      lines += fmt::format("{}\t{}\t{:d}\n", one.what, one.why, one.was_complete);
     return lines;
   });
 }

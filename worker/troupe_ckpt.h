@@ -190,7 +190,7 @@ int troupe_plan_load(const uint64_t* question, size_t count, uint64_t* plan, siz
 /* Of the complete step at a place that is this state (step, generation, save): sets `bytes` to the size of a shard's file. */
 int troupe_shard_bytes(const char* place, troupe_image* of, uint32_t shard, char* why, size_t why_bytes);
 /* Reads it into memory of so many bytes, and compares size and checksum with what the step's manifest says. Both return
- * TROUPE_DAMAGED where a file is not there or not that. */
+ * TROUPE_DAMAGED where the manifest is that save's, and a file is not there or not what it says. */
 #define TROUPE_DAMAGED (-2)
 int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard, void* memory, char* why, size_t why_bytes);
 
@@ -200,8 +200,7 @@ int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char*
 /* Where a complete step at a place is: a directory below it, or "." for the place itself; empty if it is not there. */
 int troupe_step_directory(const char* place, uint64_t step, char* directory, size_t room, char* why, size_t why_bytes);
 /* Steps at a place that a load of this state (0: which found nothing) has passed over, as they are damaged, not complete or gone: a line
- * for each, with what it is, why, 1 if it was complete once or 0, and the generation that has begun it, 0 if that is not known or it may
- * be of use yet, between tabs, cut to `room` with the 0 at its end. */
+ * for each, with what it is, why, and 1 if it was complete once or 0, between tabs, cut to `room` with the 0 at its end. */
 int troupe_steps_passed_over(const char* place, const troupe_image* than, char* lines, size_t room, char* why, size_t why_bytes);
 /* A run is known at a place by the term of its saves, and stands upon the runs that it went on from: only their steps are removed by a
  * rule. A later life of a run has the same name and, of its master, the same term. */
@@ -212,8 +211,8 @@ typedef struct {
   uint64_t from_generation; /* the save that training went on from; of none if that is not known */
   uint64_t from_save;
   uint64_t from_step;       /* 1 + the step at this place that training went on from, where its save is not known; 0: of none */
-  const uint64_t* passed_over; /* generations of newer states there that are damaged or not complete: their numbers may be saved again */
-  size_t passed_count;
+  const uint64_t* damaged;  /* of steps there that could not be read, as they are damaged: generation and save of each, */
+  size_t damaged_count;     /* of so many. Their numbers may be saved again */
   uint32_t taken;           /* set by us: troupe_begin_run has failed since another run saves as this by now */
 } troupe_run;
 /* When a process opens a place that it may save to. Fails, with what to do, if another run or a later master has begun to save there. */

@@ -23,13 +23,14 @@ int given(const std::vector<std::uint64_t>& all, uint64_t* numbers, size_t room)
   return static_cast<int>(all.size());
 }
 
-/// As `answer`, but that what will be no better at another look has a number of its own.
+/// As `answer`, but that damage has a number of its own.
 template<class Do>
-int answer_of_read(char* why, size_t why_bytes, Do&& what) {
+int answer_of_read(const char* place, const troupe_image& of, uint32_t shard, char* why,
+                   size_t why_bytes, Do&& what) {
   bool damaged = false;
   const auto done = answer(why, why_bytes, [&]() -> result<void> {
     const auto read = what();
-    damaged = !read && (read.error().code == errc::invalid || read.error().code == errc::absent);
+    damaged = !read && is_damage(read.error(), place, id_of(of), shard);
     return read;
   });
   return damaged ? TROUPE_DAMAGED : done;
@@ -66,7 +67,7 @@ int troupe_plan_load(const uint64_t* question, size_t count, uint64_t* plan, siz
 
 int troupe_shard_bytes(const char* place, troupe_image* of, uint32_t shard, char* why,
                        size_t why_bytes) {
-  return answer_of_read(why, why_bytes, [&]() -> result<void> {
+  return answer_of_read(place, *of, shard, why, why_bytes, [&]() -> result<void> {
     const auto bytes = shard_bytes(place, id_of(*of), shard);
     if (!bytes)
       return tl::make_unexpected(bytes.error());
@@ -77,7 +78,7 @@ int troupe_shard_bytes(const char* place, troupe_image* of, uint32_t shard, char
 
 int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard, void* memory,
                       char* why, size_t why_bytes) {
-  return answer_of_read(why, why_bytes, [&] {
+  return answer_of_read(place, *of, shard, why, why_bytes, [&] {
     return read_shard(place, id_of(*of), shard, static_cast<char*>(memory), of->bytes);
   });
 }

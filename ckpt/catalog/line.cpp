@@ -31,10 +31,15 @@ std::string in_one_line(std::string name) {
   return name;
 }
 
+using ids_of = const std::vector<save_id>*;
+constexpr std::string_view left_mark = "left ", damaged_mark = "damaged ";
+
 std::string to_text(const run_record& record) {
   auto text = fmt::format("{}\n{}\n", record.by_master.value, record.run);
-  for (const auto& id : record.from)
-    text += fmt::format("{} {}\n", id.made_by.value, id.number);
+  for (const auto& [kind, ids] : std::initializer_list<std::pair<std::string_view, ids_of>>{
+           {"", &record.from}, {left_mark, &record.left}, {damaged_mark, &record.damaged}})
+    for (const auto& id : *ids)
+      text += fmt::format("{}{} {}\n", kind, id.made_by.value, id.number);
   return fmt::format("{}{:08x}\n", text, libdeflate_crc32(0, text.data(), text.size()));
 }
 
@@ -49,10 +54,16 @@ std::optional<run_record> record_in(term own, const std::string& text) {
   if (!std::getline(in, found.run))
     return std::nullopt;
   while (std::getline(in, rest) && rest.find(' ') != rest.npos &&
-         found.from.size() < limits::line_runs_max) {
-    auto& id = found.from.emplace_back();
+         found.from.size() + found.left.size() + found.damaged.size() < 3 * limits::line_runs_max) {
+    const bool is_left = rest.rfind(left_mark, 0) == 0;
+    const bool is_damaged = rest.rfind(damaged_mark, 0) == 0;
+    auto& into = is_left ? found.left : is_damaged ? found.damaged : found.from;
+    auto& id = into.emplace_back();
+    const auto* const begin = rest.data() + (is_left      ? left_mark.size()
+                                             : is_damaged ? damaged_mark.size()
+                                                          : 0);
     const auto* const end = rest.data() + rest.size();
-    const auto made_by = std::from_chars(rest.data(), end, id.made_by.value);
+    const auto made_by = std::from_chars(begin, end, id.made_by.value);
     if (made_by.ptr != end)
       std::from_chars(made_by.ptr + 1, end, id.number);
   }
@@ -130,6 +141,16 @@ tl::unexpected<error> is_overtaken(const run_at_start& who, const run_record& ot
                   other.run, in_one_line(who.run), record_of(other.own)));
 }
 
+/// What an earlier run has saved; the newest stay.
+void add_to(std::vector<save_id>& ids, const save_id& one, term own) {
+  if (one.made_by == generation{} || !(term_of(one.made_by) < own))
+    return;
+  if (std::find(ids.begin(), ids.end(), one) == ids.end())
+    ids.push_back(one);
+  std::sort(ids.begin(), ids.end(), [](const auto& a, const auto& b) { return b < a; });
+  ids.resize(std::min(ids.size(), limits::line_runs_max));
+}
+
 /// What manifests and records say of the runs before a save.
 std::vector<save_id> line_before(const step_catalog& known, const std::vector<run_record>& runs,
                                  term of) {
@@ -196,7 +217,7 @@ result<std::vector<run_record>> run_records(ports::storage& storage) {
 
 result<line> line_of(ports::storage& storage, term own) {
   return find_record(storage, own).map([own](const auto& found) {
-    return found ? line{own, found->from} : line{own, {}};
+    return found ? line{own, found->from, found->left, found->damaged} : line{own, {}};
   });
 }
 
@@ -252,12 +273,18 @@ result<void> begin_run(ports::storage& storage, const run_at_start& who, generat
     save = there->says.id();
   if (save && term_of(save->made_by) != own)
     go_on_from(record.from, *save, line_before(*known, *runs, term_of(save->made_by)));
-  for (const auto which : from.passed_over)
-    if (which != generation{})
-      go_on_from(record.from, {which, 0}, {});
   record.from.erase(std::remove_if(record.from.begin(), record.from.end(),
                                    [own](const auto& id) { return !(term_of(id.made_by) < own); }),
                     record.from.end());
+  if (before != nullptr) {
+    record.left = before->left;
+    record.damaged = before->damaged;
+  }
+  for (const auto& [step, found] : known->steps())
+    if (found.is_left())
+      add_to(record.left, found.begun_by, own);
+  for (const auto& id : from.damaged)
+    add_to(record.damaged, id, own);
   if (before != nullptr && to_text(*before) == to_text(record))
     return {};
   return storage.replace(record_of(own), to_text(record));
@@ -272,7 +299,8 @@ result<std::vector<std::uint64_t>> steps_of_others(ports::storage& storage, term
     return tl::make_unexpected(known.error());
   std::vector<std::uint64_t> all;
   for (const auto* found : known->complete_newest_first())
-    if (!of->holds(found->says.id()))
+    if (const auto id = found->says.id();
+        !of->holds(id) && std::count(of->damaged.begin(), of->damaged.end(), id) == 0)
       all.push_back(found->step);
   return all;
 }

@@ -31,6 +31,13 @@ struct line {
   bool holds(const save_id& id) const;
   /// Or through another state of its run: one that was turned away from.
   bool touches(generation which) const;
+
+  /// Saves of runs that are not of the line, of which training can go on from none: not complete
+  /// when this run began to save here,
+  std::vector<save_id> left = {};
+  /// or complete, and damaged, as a load has found. Their steps can be saved again as long as that
+  /// is so, and no rule removes them. Of each at most limits::line_runs_max, the newest.
+  std::vector<save_id> damaged = {};
 };
 
 /// A run that saves at a place, as it is on record in `.troupe/runs/<term>`.
@@ -38,7 +45,7 @@ struct run_record {
   term own;        ///< of its saves here
   term by_master;  ///< as its master numbers it: another where `own` was taken already
   std::string run; ///< its name; two lives of a job have one
-  std::vector<save_id> from;
+  std::vector<save_id> from, left = {}, damaged = {}; ///< as in `line`
 };
 
 /// The run of a process that is about to save.
@@ -68,10 +75,7 @@ struct origin {
   std::optional<save_id> save; ///< of a state that it was given
   /// Of a step here, by its number, where its save is not known.
   std::optional<std::uint64_t> step;
-  /// Of newer states here that were looked at and are damaged or not complete. Training cannot go
-  /// on from them: their runs are touched, and hold nothing, so that their numbers can be saved
-  /// again.
-  std::vector<generation> passed_over;
+  std::vector<save_id> damaged = {}; ///< of complete steps here that could not be read
 };
 
 /// Before the first step of this run, or of this life of it, is begun: puts its line on record.

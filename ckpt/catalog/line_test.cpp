@@ -2,10 +2,13 @@
 #include "ckpt/catalog/line.hpp"
 
 #include "ckpt/catalog/testing/place_node.hpp"
+#include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
 
 #include <doctest/doctest.h>
+#include <libdeflate.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,12 +49,26 @@ class life {
   }
   void has(const save_id& in_memory) { from_.save = in_memory; }
   void begins_with(std::uint64_t step) { from_.step = step; }
-  void passes(generation which) { from_.passed_over.push_back(which); }
+  void finds_damaged(const save_id& which) { from_.damaged.push_back(which); }
   result<void> begin() { return begin_run(storage_, who_, as_, from_); }
   result<completed> save(std::uint64_t step, retention keep = {2, 0}) {
     auto w = node::snapshot(step, 0, 1, as_, ++saves_);
     w.to.keep = keep;
+    if (from_.step)
+      w.to.resumed_from = {*from_.step, 0};
     return node_.save(w, "step " + std::to_string(step) + " of " + in_full(as_));
+  }
+  /// A step whose save goes no further than its shard, unless it is completed later.
+  struct half_saved {
+    node* of;
+    commit_order order;
+    bool complete() { return of->commit(order).has_value(); }
+  };
+  half_saved put(std::uint64_t step) {
+    const auto w = node::snapshot(step, 0, 1, as_, ++saves_);
+    const auto written = node_.put(w, "step " + std::to_string(step) + " of " + in_full(as_));
+    REQUIRE(written);
+    return {&node_, node::order(w, {*written})};
   }
   steps others() {
     const auto all = steps_of_others(storage_, term_of(as_));
@@ -69,6 +86,12 @@ class life {
   origin from_;
   std::uint64_t saves_ = 0;
 };
+
+/// A manifest's text as far as its checksum is right.
+std::string with_sum(const std::string& body) {
+  return body + "\"crc32\":" + std::to_string(libdeflate_crc32(0, body.data(), body.size())) +
+         "}\n";
+}
 
 steps complete_at(memory_place& place) {
   memory_storage storage(place);
@@ -121,30 +144,131 @@ TEST_CASE("a run that begins anew removes no step of the run before it") {
   }
 }
 
-TEST_CASE("a run whose states are damaged gives up their numbers, and no others") {
+TEST_CASE("a damaged step of another run is saved again, and no other one of that run") {
   memory_place place;
   run_of(place, "a", of_term(10), {10});
-  auto cut = run_of(place, "b", of_term(20), {20, 30});
-  life beside(place, "c", of_term(25));
-  REQUIRE(beside.open());
-  REQUIRE(beside.begin());
-  REQUIRE(beside.save(40));
+  auto other = run_of(place, "b", of_term(20), {20});
+  const auto damaged = other.last();
+  REQUIRE(other.save(30, {10, 0}));
   for (const auto* shard : {"20/rank_0.pt", "30/rank_0.pt"})
     place.files.at(shard) = "cut";
-  life next(place, "d", of_term(30));
+  life next(place, "c", of_term(30));
   REQUIRE(next.open());
   next.begins_with(10);
-  SUBCASE("as long as no load has looked at them they stay") {
+  SUBCASE("as long as no load has found it to be so it stays") {
     REQUIRE(next.begin());
     CHECK_FALSE(next.save(20));
+    CHECK_FALSE(next.save(30));
+    CHECK(next.others() == steps{30, 20});
   }
-  SUBCASE("then they are saved again") {
-    next.passes(cut.as());
+  SUBCASE("then it gives way") {
+    next.finds_damaged(damaged);
     REQUIRE(next.begin());
-    REQUIRE(next.save(20, {10, 0}));
-    CHECK_FALSE(next.save(40));
-    CHECK(next.others() == steps{40, 30}); // No rule removes what was not saved again.
+    CHECK(next.others() == steps{30});
+    const auto again = next.save(20, {10, 0});
+    REQUIRE_MESSAGE(again, again.error().what);
+    CHECK_FALSE(next.save(30));
+    SUBCASE("and the next life of the run is told of the other") {
+      life again(place, "c", of_term(30, 2));
+      REQUIRE(again.open());
+      again.begins_with(20);
+      again.finds_damaged(other.last());
+      REQUIRE(again.begin());
+      CHECK(again.save(30, {10, 0}));
+    }
   }
+  SUBCASE("no rule removes it") {
+    next.finds_damaged(damaged);
+    REQUIRE(next.begin());
+    REQUIRE(next.save(40, {1, 0}));
+    CHECK(place.files.count("20/rank_0.pt") == 1);
+  }
+}
+
+TEST_CASE("a step that another run has left in a save gives way as long as it is not complete") {
+  memory_place place;
+  run_of(place, "a", of_term(10), {10});
+  life cut(place, "b", of_term(20));
+  REQUIRE(cut.open());
+  REQUIRE(cut.begin());
+  auto late = cut.put(20);
+  SUBCASE("to a run that goes on from another") {
+    auto next = run_of(place, "c", of_term(30), {15});
+    CHECK(place.files.count("20/rank_0.pt") == 1); // No rule removes it.
+    REQUIRE(next.save(20, {10, 0}));
+    CHECK(complete_at(place) == steps{20, 15, 10});
+    CHECK_FALSE(late.complete());
+  }
+  SUBCASE("to one that begins anew") {
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    REQUIRE(next.begin());
+    CHECK(next.save(20));
+  }
+  SUBCASE("its saver has completed it meanwhile") {
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    next.begins_with(10);
+    REQUIRE(next.begin());
+    REQUIRE(late.complete());
+    CHECK_FALSE(next.save(20));
+  }
+  SUBCASE("it was begun after this run had") {
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    next.begins_with(10);
+    REQUIRE(next.begin());
+    (void)cut.put(25);
+    CHECK_FALSE(next.save(25));
+  }
+  SUBCASE("its manifest is of another version, or cannot be read") {
+    REQUIRE(late.complete());
+    auto& text = place.files.at("20/troupe-manifest.json");
+    std::optional<error> why;
+    SUBCASE("of another version") {
+      text = with_sum("{\"troupe_checkpoint\":7,\"step\":20,");
+    }
+    SUBCASE("of another user") {
+      why = error{errc::refused, "permission denied"};
+    }
+    place.fault = [&why](const char*, const std::string& name) {
+      return name == "20/troupe-manifest.json" ? why : std::nullopt;
+    };
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    next.begins_with(10);
+    REQUIRE(next.begin());
+    CHECK_FALSE(next.save(20));
+    why.reset();
+    CHECK_FALSE(next.save(20));
+  }
+  SUBCASE("its manifest is cut short") {
+    REQUIRE(late.complete());
+    place.files.at("20/troupe-manifest.json").resize(40);
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    next.begins_with(10);
+    REQUIRE(next.begin());
+    CHECK(next.save(20));
+  }
+}
+
+TEST_CASE("more damaged steps than a record holds leave its line as it is") {
+  memory_place place;
+  run_of(place, "a", of_term(10), {10});
+  life next(place, "c", of_term(1'000));
+  REQUIRE(next.open());
+  next.begins_with(10);
+  for (std::uint64_t n = 0; n < 2 * limits::line_runs_max; ++n)
+    next.finds_damaged({of_term(20 + n), 1});
+  REQUIRE(next.begin());
+  CHECK(next.others().empty());
+  memory_storage storage(place);
+  const auto of = line_of(storage, term_of(next.as()));
+  REQUIRE(of);
+  CHECK(of->damaged.size() == limits::line_runs_max);
+  CHECK(of->damaged.front().made_by == of_term(19 + 2 * limits::line_runs_max));
+  CHECK(of->from.size() == 1);
 }
 
 TEST_CASE("what a run went on from is its own to keep by a rule, through any number of runs") {

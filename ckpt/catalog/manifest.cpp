@@ -164,7 +164,7 @@ result<manifest> manifest_of(std::string_view text) {
     return damaged("it is no JSON object");
   reader members(document.get_object());
   if (const auto of = members.number("troupe_checkpoint", any); of != version)
-    return failure(errc::invalid,
+    return failure(errc::refused,
                    fmt::format("the manifest was written by another version of Troupe: it is in "
                                "format {}, and this one reads {}",
                                of, version));

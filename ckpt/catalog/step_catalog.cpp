@@ -155,6 +155,7 @@ void step_catalog::read_manifest(found_step& found) {
                         text.error().what);
   }
   auto read = manifest_of(*text);
+  found.is_no_manifest = !read && read.error().code == errc::invalid;
   if (!read)
     return not_complete(found, step_state::damaged,
                         fmt::format("'{}': {}", name, read.error().what));

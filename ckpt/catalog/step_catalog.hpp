@@ -32,9 +32,15 @@ struct found_step {
   /// Its marker is there. Without one a step is known by its manifest alone: what copied the place
   /// has left hidden names out.
   bool marked = false;
+  bool is_no_manifest = false; ///< what lies there under the name of one
 
   bool is_complete() const { return state == step_state::complete; }
   bool is_unreadable() const { return state == step_state::unreadable; }
+  /// Its manifest is not there, or its bytes are no version's. What could not be read, for whatever
+  /// reason, may be whole.
+  bool is_left() const {
+    return state == step_state::incomplete || (state == step_state::damaged && is_no_manifest);
+  }
 };
 
 /// A directory with a manifest that says nothing, so that it is not known of which step it is.
@@ -167,6 +173,9 @@ class step_catalog {
   std::vector<const found_step*> complete_newest_first() const;
   /// Whether the run that saves stands upon the one that completed a step, or else has begun it.
   result<bool> is_of_line(const found_step& known, generation by);
+  /// It is of a run that the saver's does not stand upon, and training can go on from it no more:
+  /// `line::left`, `line::damaged`.
+  result<bool> is_given_up(const found_step& known, generation by) const;
 
   bool expects_here(const shard& s) const { return only_of_.empty() || s.node == only_of_; }
   /// What a person should hear, each line once.

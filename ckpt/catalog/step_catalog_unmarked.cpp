@@ -156,4 +156,15 @@ result<bool> step_catalog::is_of_line(const found_step& known, generation by) {
   return line_for(by).map([made_by](const line& l) { return l.touches(made_by); });
 }
 
+/// Asked rarely, and of a record that a later load has added to.
+result<bool> step_catalog::is_given_up(const found_step& known, generation by) const {
+  return line_of(*storage_, term_of(by)).map([&known](const line& l) {
+    const auto has = [](const std::vector<save_id>& ids, const save_id& id) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    return has(l.damaged, known.is_complete() ? known.says.id() : known.begun_by) ||
+           (known.is_left() && has(l.left, known.begun_by));
+  });
+}
+
 } // namespace troupe::ckpt

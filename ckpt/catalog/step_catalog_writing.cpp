@@ -136,12 +136,18 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
   return {};
 }
 
-/// What a run before this one has left is its own, complete or not, unless this one stands upon it.
+/// What a run before this one has left is its own, complete or not, unless this one stands upon it,
+/// or training can go on from it no more.
 result<void> step_catalog::check_own_line(const found_step& known, generation by) {
   const auto ours = is_of_line(known, by);
   if (!ours)
     return tl::make_unexpected(ours.error());
   if (*ours)
+    return {};
+  const auto again = is_given_up(known, by);
+  if (!again)
+    return tl::make_unexpected(again.error());
+  if (*again)
     return {};
   if (known.state == step_state::incomplete) {
     const auto there = storage_->list(folder_of(known.step, known.directory));

@@ -79,11 +79,10 @@ result<std::vector<step_passed_over>> steps_passed_over(ports::storage& storage,
   std::vector<step_passed_over> all;
   for (const auto& [step, found] : known->steps()) {
     const bool newer = !than || than->save < found.begun_by || found.begun_by == save_id{};
-    if (found.is_unreadable())
+    if (found.is_unreadable() || (found.state == step_state::damaged && newer))
       all.push_back({in_words(step), found.why, true});
-    else if (!found.is_complete() && newer)
-      all.push_back(
-          {in_words(step), found.why, found.state == step_state::damaged, found.begun_by.made_by});
+    else if (found.state == step_state::incomplete && newer)
+      all.push_back({in_words(step), found.why, false});
   }
   for (const auto& odd : known->odd_directories())
     all.push_back({fmt::format("'{}'", odd.name), odd.why, true});

@@ -31,8 +31,6 @@ struct step_passed_over {
   std::string why;
   /// It was complete once, so that training which begins anew loses it. Else it is only told.
   bool was_complete = true;
-  /// That began it, if it is known that training cannot go on from it.
-  generation of_no_use = {};
 };
 
 /// The unreadable ones; the damaged ones and those that are not complete which a newer save than

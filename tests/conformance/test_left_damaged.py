@@ -10,6 +10,8 @@ import torch
 from few_ranks import Job
 
 from troupe.checkpoint import DdpCheckpointer, complete_steps
+from troupe.checkpoint.contents import File
+from troupe.checkpoint.directories.checkpointer import DirectoryCheckpointer
 
 SHARD, MANIFEST = "20/rank_0.pt", "20/troupe-manifest.json"
 
@@ -69,6 +71,29 @@ def test_one_that_this_process_has_saved_is_saved_again(tmp_path: Path, damage: 
     assert life(tmp_path) == (20, [])
 
 
+def test_one_that_was_the_first_of_all_is_saved_again(tmp_path: Path):
+    job, place = Job(tmp_path, [1], launched=False), tmp_path / "c"
+    assert job.run(lives, [place], 20) == [[(0, [True])]]
+    (place / MANIFEST).unlink()
+    (place / "dlrover_latest.txt").unlink()  # both come at the end of a save
+    assert job.run(lives, [place], 20) == [[(0, [True])]]
+    assert life(place) == (20, [])
+
+
+def test_one_that_is_whole_when_training_comes_to_it_stays(tmp_path: Path):
+    job, place = Job(tmp_path, [1], launched=False), tmp_path / "c"
+    assert job.run(lives, [place], 10) == [[(0, [True])]]
+    assert job.run(lives, [place], 20) == [[(10, [True])]]
+    manifest = (place / MANIFEST).read_bytes()
+    (place / MANIFEST).unlink()
+    with DdpCheckpointer(place) as checkpointer:
+        assert checkpointer.load_checkpoint()["step"] == 10
+        assert checkpointer.save_checkpoint(15, state_of(15)) and checkpointer.wait_latest_checkpoint(60)
+        (place / MANIFEST).write_bytes(manifest)  # its saver has come to its end
+        assert checkpointer.save_checkpoint(20, state_of(0)) and not checkpointer.wait_latest_checkpoint(60)
+    assert torch.load(place / SHARD)["step"] == 20
+
+
 def test_a_whole_one_of_another_run_stays(tmp_path: Path):
     job = Job(tmp_path, [1], launched=False)
     place = tmp_path / "c"
@@ -77,3 +102,17 @@ def test_a_whole_one_of_another_run_stays(tmp_path: Path):
     with DdpCheckpointer(place) as checkpointer:  # begins anew
         assert checkpointer.save_checkpoint(20, state_of(20)) and not checkpointer.wait_latest_checkpoint(60)
     assert (place / SHARD).read_bytes() == before
+
+
+def test_what_another_node_has_begun_is_not_set_aside(tmp_path: Path):
+    theirs = tmp_path / "checkpoint-20/theirs"
+    theirs.parent.mkdir()
+    theirs.touch()
+    with DirectoryCheckpointer(tmp_path) as first, DirectoryCheckpointer(tmp_path) as second:
+        for node in (first, second):
+            node.note_others()
+        first.others.make_way(20)
+        assert first.save_directory(20, [File.of_state("weights.pt", state_of(20))]) and first.wait_latest_checkpoint(60)
+        second.others.make_way(20)
+    assert complete_steps(str(tmp_path)) == [20]
+    assert (tmp_path / "set-aside/checkpoint-20/theirs").exists()

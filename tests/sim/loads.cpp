@@ -54,7 +54,7 @@ struct loads::load {
   generation which;
   std::vector<rank> ranks;
   std::set<ckpt::failed_source> failed;
-  std::set<generation> damaged; ///< have saved a step that was tried, and is damaged
+  std::set<ckpt::save_id> damaged; ///< of steps that were tried
   std::optional<ckpt::state_id> seen_before;
   std::size_t listed = steps_listed_at_first;
   instant looked; ///< for the last time
@@ -358,7 +358,7 @@ void loads::read(load& of, rank& r, const ckpt::state_id& what) {
   all_.all().write(r.node, "load   " + got.error().what);
   of.failed.insert({r.number, ckpt::source::disk, what});
   if (got.error().code == errc::invalid || got.error().code == errc::absent)
-    of.damaged.insert(what.save.made_by);
+    of.damaged.insert(what.save);
 }
 
 void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
@@ -391,11 +391,7 @@ void loads::begin_run(const load& of, rank& r, const load_outcome& what) {
   if (!first)
     return;
   sim_storage storage(all_.all(), all_.place_of(r.node));
-  ckpt::origin from{what.id, {}, {of.damaged.begin(), of.damaged.end()}};
-  if (const auto told = what.id ? ckpt::steps_passed_over(storage, {{*what.id, what.step}})
-                                : std::vector<ckpt::step_passed_over>())
-    for (const auto& one : *told)
-      from.passed_over.push_back(one.of_no_use);
+  const ckpt::origin from{what.id, {}, {of.damaged.begin(), of.damaged.end()}};
   if (const auto begun = ckpt::begin_run(storage, {"job", of.which}, of.which, from); !begun)
     all_.all().write(r.node, "load   no record of the run: " + begun.error().what);
 }

@@ -125,7 +125,7 @@ class history : private makers {
     const auto before = at_.all();
     const bool anew = random_.chance(0.4);
     origin from;
-    const auto taken = anew ? std::nullopt : newest(&from.passed_over);
+    const auto taken = anew ? std::nullopt : newest(&from.damaged);
     from.save = taken ? std::optional(taken->save) : std::nullopt;
     const run_at_start who{"the last run", by_some_clock()};
     const auto storage = at_.open();
@@ -158,8 +158,8 @@ class history : private makers {
     CHECK_MESSAGE(*found == last->id, "step " << found->step << " is the newest");
   }
 
-  /// A number is refused for a state that training can go on from, or for one that no load has
-  /// looked at, as it is older than what was taken.
+  /// A number is refused for a state that training can go on from, if with another version, or for
+  /// one that no load has looked at, as it is older than what was taken.
   void check_of_use(std::uint64_t step, const state_id& taken, const std::string& why) {
     if (why.find("by another run") == why.npos)
       return;
@@ -170,7 +170,10 @@ class history : private makers {
     const auto text = all.find(marker_of(step));
     const auto marker = text != all.end() ? marker_in(text->second) : failure(errc::absent, "");
     const bool older = marker && marker->begun_by < taken.save;
-    CHECK_MESSAGE((whole || older), why);
+    const auto there = all.find(fmt::format("{}/{}", step, manifest_name_));
+    const bool of_another_version =
+        there != all.end() && there->second.rfind("{\"troupe_checkpoint\":1,", 0) == 0;
+    CHECK_MESSAGE((whole || older || of_another_version), (told_ + why));
   }
 
   /// Of what was there only steps that the run stands upon may be gone or changed: those that a
@@ -181,6 +184,11 @@ class history : private makers {
     for (const auto& [name, content] : before) {
       const auto step = step_of_marker(name);
       const auto marker = step ? marker_in(content) : failure(errc::invalid, "");
+      const auto is_marked = [&marker](const save_id& id) { return id == marker->begun_by; };
+      if (marker && saved.count(*step) != 0 &&
+          (std::any_of(of.left.begin(), of.left.end(), is_marked) ||
+           std::any_of(of.damaged.begin(), of.damaged.end(), is_marked)))
+        add_files_of(*step, marker->directory, before, may_go);
       if (!marker || !of.touches(marker->begun_by.made_by))
         continue;
       const auto manifest = manifest_of_step(*step, marker->directory);
@@ -193,6 +201,8 @@ class history : private makers {
       if (before.count(one.manifest_name()) != 0 &&
           before.at(one.manifest_name()) == one.manifest &&
           (of.holds(one.id.save) ||
+           (saved.count(one.id.step) != 0 &&
+            std::count(of.damaged.begin(), of.damaged.end(), one.id.save) != 0) ||
            (of.touches(one.id.save.made_by) && saved.count(one.id.step) != 0)))
         add_files_of(one.id.step, one.directory, before, may_go);
     for (const auto& one : before) {

@@ -115,7 +115,7 @@ class makers {
     origin from;
     auto step = random_.below(8) * 10;
     if (how != 0)
-      if (const auto taken = newest(&from.passed_over)) {
+      if (const auto taken = newest(&from.damaged)) {
         from.save = taken->save;
         step = taken->step - (how == 2 ? std::min<std::uint64_t>(taken->step, 20) : 0);
       }
@@ -269,7 +269,7 @@ class makers {
     const auto as = saves_as(*storage, who);
     REQUIRE_MESSAGE(as, as.error().what);
     origin from;
-    const auto taken = newest(&from.passed_over);
+    const auto taken = newest(&from.damaged);
     from.save = taken ? std::optional(taken->save) : std::nullopt;
     REQUIRE(begin_run(*storage, who, *as, from));
     place_writer writer(at_.open(), "node");
@@ -306,9 +306,9 @@ class makers {
     return found == completed_.rend() ? nullptr : &*found;
   }
 
-  /// As a load takes it: of those that are seen the newest that can be read. `passed`: what that
-  /// has found to be of no use.
-  std::optional<state_id> newest(std::vector<generation>* passed = nullptr) {
+  /// As a load takes it: of those that are seen the newest that can be read. `damaged`: what that
+  /// has found to be so.
+  std::optional<state_id> newest(std::vector<save_id>* damaged = nullptr) {
     testing::read_only_storage storage(at_.open());
     rank_view view;
     const auto seen = see_steps(storage, 1'000, view);
@@ -317,16 +317,10 @@ class makers {
       const auto* step = known(one.id);
       REQUIRE_MESSAGE(step != nullptr, "step " << one.id.step << " was never completed");
       const auto got = read(storage, *step);
-      if (got) {
-        const auto told = steps_passed_over(storage, one.id);
-        REQUIRE(told);
-        for (const auto& other : *told)
-          if (passed != nullptr)
-            passed->push_back(other.of_no_use);
+      if (got)
         return one.id;
-      }
-      if (passed != nullptr && got.error().code != errc::unavailable)
-        passed->push_back(one.id.save.made_by);
+      if (damaged != nullptr && got.error().code != errc::unavailable)
+        damaged->push_back(one.id.save);
     }
     return std::nullopt;
   }

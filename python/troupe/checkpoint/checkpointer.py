@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -421,10 +421,9 @@ class Checkpointer(ABC):
             return seen.load(image, weights_only=weights_only, map_location=map_location)
 
         if first or not resume_path:
-            loads = self._loads()
-            found = loads.newest(not resume_path, read)
+            found = self._loads().newest(not resume_path, read)
             if found:
-                self._has(found[0], loads.passed_over)
+                self._has(found[0])
             if found or not resume_path:
                 return self.restored(found[1]) if found else {}
         state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
@@ -437,15 +436,14 @@ class Checkpointer(ABC):
         size has saved it, each rank has some of its files. `disk`: steps at the place are looked for, not only memory. Collective.
         Raises CheckpointError as `load_checkpoint` does."""
         self._fresh = False
-        loads = self._loads()
-        if not (found := loads.files_of_any_world(disk)):
+        if not (found := self._loads().files_of_any_world(disk)):
             return None
         image, files = found
         if image:
-            self._has(image, loads.passed_over)
+            self._has(image)
         self.resumed_from = files.step
         if not image:
-            self.run.goes_on_from(None, loads.passed_over)
+            self.run.goes_on_from(None)
         return files
 
     def _loads(self) -> Loads:
@@ -458,12 +456,13 @@ class Checkpointer(ABC):
             self.shards,
             self.shard,
             lambda step: self._destination(*self.found_file(step)),
+            lambda what: self.run.passes_over(what.generation, what.save),
         )
 
-    def _has(self, image: Image, passed_over: Collection[int] = ()) -> None:
+    def _has(self, image: Image) -> None:
         """All ranks have the state of this image, and go on from it."""
         self.resumed_from = image.step
-        self.run.goes_on_from((image.generation, image.save), passed_over)
+        self.run.goes_on_from((image.generation, image.save))
         if self._saves:
             self._saves.agree(image)
         if self._copies:

@@ -11,7 +11,6 @@ import os
 import pickle
 import stat
 import tempfile
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import torch
@@ -28,22 +27,13 @@ PLACE_BYTES = 1023
 LINES_BYTES = 4096  # of what is told of steps and other tools' checkpoints
 
 
-@dataclass(frozen=True)
-class PassedOver:
-    """Which step, and why. `of_no_use`: the generation that has begun it, where no training can go on from it; else 0."""
-
-    why: str
-    was_complete: bool
-    of_no_use: int
-
-
-def steps_passed_over(place: str, than: library.RawImage | None) -> list[PassedOver]:
-    """Steps at a place that are damaged, not complete or gone, and newer than this state, or all."""
+def steps_passed_over(place: str, than: library.RawImage | None) -> list[tuple[str, bool]]:
+    """Steps at a place that are damaged, not complete or gone, and newer than this state, or all: which and why, in words, and whether
+    it was complete once."""
     lines = ctypes.create_string_buffer(LINES_BYTES)
     library.call("troupe_steps_passed_over", os.fsencode(place), than, lines, LINES_BYTES)
-    text = os.fsdecode(lines.value)
-    found = [line.split("\t") for line in text[: text.rfind("\n") + 1].splitlines()]  # the last may be cut
-    return [PassedOver(f"{row[0]}: {row[1]}", row[2] == "1", int(row[3])) for row in found if len(row) == 4]
+    found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
+    return [(f"{row[0]}: {row[1]}", row[2:] != ["0"]) for row in found if len(row) > 1]  # the last may be cut
 
 
 def foreign_steps(place: str) -> list[tuple[str, int, str]]:
@@ -74,10 +64,17 @@ def names_of_people(place: str) -> list[str]:
     return []
 
 
+def marker_of(place: str, step: int) -> str:
+    """As its first node has written it when a save of the step began; "" without one."""
+    with contextlib.suppress(OSError, UnicodeError), open(os.path.join(place, OWN, "steps", str(step)), encoding="utf-8") as marker:
+        return marker.read(2 * PLACE_BYTES)
+    return ""
+
+
 def directory_of(place: str, step: int) -> str:
     """That a step is in which was begun at a place, or is complete there; "" for one that is neither, or could not be read."""
-    with contextlib.suppress(OSError, UnicodeError), open(os.path.join(place, OWN, "steps", str(step)), encoding="utf-8") as marker:
-        return marker.readline(PLACE_BYTES).rstrip("\n")
+    if marker := marker_of(place, step):
+        return marker.partition("\n")[0]
     directory = ctypes.create_string_buffer(PLACE_BYTES)
     with contextlib.suppress(CheckpointError):
         library.call("troupe_step_directory", os.fsencode(place), step, directory, PLACE_BYTES)

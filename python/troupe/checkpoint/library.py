@@ -72,8 +72,8 @@ class RawRun(ctypes.Structure):
         ("from_generation", c_uint64),
         ("from_save", c_uint64),
         ("from_step", c_uint64),
-        ("passed_over", POINTER(c_uint64)),
-        ("passed_count", c_size_t),
+        ("damaged", POINTER(c_uint64)),
+        ("damaged_count", c_size_t),
         ("taken", c_uint32),
     ]
 

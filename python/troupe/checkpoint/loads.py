@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,20 +43,18 @@ class Loads:
     shards: int
     shard: int | None
     to: Callable[[int], Destination | None]
-    passed_over: Collection[int] = ()  # as Recovery's, after one of the methods
+    passed_over: Callable[[StateId], None]  # is told of complete steps that are damaged
 
     def newest(self, disk: bool, read: Callable[[View, Image], Read]) -> tuple[Image, Read] | None:
         """The newest image, and what `read` makes of it. `disk`: whether complete steps at the place are looked for."""
         with self._looking(disk) as looking:
             made = looking.newest()
-            self.passed_over = looking.passed_over
             return self._read(looking, made, read) if made else None
 
     def files_of_any_world(self, disk: bool) -> tuple[Image | None, FoundFiles] | None:
         """With the image, if it is of this world."""
         with self._looking(disk) as looking:
             made = looking.newest_of_any_world()
-            self.passed_over = looking.passed_over
             if made is None:
                 return None
             if isinstance(made, OtherWorld):
@@ -71,7 +69,7 @@ class Loads:
             arena = own = Arena()
         try:
             yield Recovery(
-                self.ranks, arena, self.place, self.shards, self.shard, self.to, self.others, disk
+                self.ranks, arena, self.place, self.shards, self.shard, self.to, self.passed_over, self.others, disk
             )
         finally:
             if own:

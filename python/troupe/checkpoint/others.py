@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from .arena import complete_steps
 from .checkpointer import Checkpointer
+from .files import marker_of
 from .library import CheckpointError, UnreadableSteps
 from .progress import tell
 
@@ -37,7 +38,7 @@ class Others:
         """`newest(step)`: the newest one of a later step that can be read; it is called at rank 0."""
         self._of = of
         self._newest = newest
-        self._passed: dict[int, tuple[Other, tuple[int, int]]] = {}  # by the step that training may come to, and which inode it was
+        self._passed: dict[int, tuple[Other, str]] = {}  # by the step that training may come to, and its marker then
 
     def newest_of_all(self, load: Callable[[], Found | None], step_of: Callable[[Found], int]) -> tuple[Found | None, Other | None]:
         """What `load` makes of the newest step of Troupe's, or one that is later than every step that it could read. Collective, and
@@ -60,12 +61,12 @@ class Others:
     def pass_by(self, them: Iterable[Other]) -> None:
         """Training may come to these: what was there when it began, and is no step that may be replaced."""
         if self._of.me.local_rank == 0:
-            self._passed.update((one.step, (one, inode)) for one in them if (inode := inode_of(one.path)))
+            self._passed.update((one.step, (one, marker_of(self._of.place, one.step))) for one in them)
 
     def make_way(self, step: int) -> None:
         """Before this step is saved. Not collective. Another node that has come first may have moved it, and be writing there by now."""
-        one, inode = self._passed.pop(step, (None, None))
-        if one and inode_of(one.path) == inode:
+        one, marker = self._passed.pop(step, (None, ""))
+        if one and marker_of(self._of.place, step) == marker:
             set_aside(one)
 
     def _highest_known(self) -> int:
@@ -90,13 +91,6 @@ class Others:
                 f"training goes on from step {one.step} in {one.path}, which Troupe has not written: it is the newest that can be read"
             )
         return one
-
-
-def inode_of(path: str) -> tuple[int, int] | None:
-    with contextlib.suppress(OSError):
-        found = os.stat(path, follow_symlinks=False)
-        return found.st_dev, found.st_ino
-    return None
 
 
 def set_aside(one: Other) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from . import library
 from .arena import Arena, View
-from .files import PassedOver, foreign_steps, names_of_people, steps_passed_over
+from .files import foreign_steps, names_of_people, steps_passed_over
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
 from .moving import move
@@ -58,9 +58,9 @@ class Recovery:
     shards: int  # of a step; with one the state is replicated
     shard: int | None  # this rank's
     to: Callable[[int], Destination | None]  # where a step's image would be written
+    passed_over: Callable[[StateId], None]  # is told of complete steps that are damaged, at all ranks
     others: View | None = None  # where this rank's node holds pieces of other nodes' images
     disk: bool = True  # whether complete steps at `place` are looked for
-    passed_over: set[int] = field(default_factory=set)  # generations of newer steps that no training can go on from; known when it has ended
     _failed: list[Failed] = field(default_factory=list)
     _unreadable: list[str] = field(default_factory=list)
     _no_room: list[str] = field(default_factory=list)  # for parts that lie with other ranks
@@ -172,15 +172,14 @@ class Recovery:
     def _passed_over(self, what: StateId | None) -> tuple[list[str], list[str]]:
         """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from: of those that were complete once,
         and of others."""
-        found: list[PassedOver] = []
+        found: list[tuple[str, bool]] = []
         if self.disk and self.arena and self.ranks.me.local_rank == 0:  # its node's others see the same
             than = library.RawImage(what.step, what.generation, what.save) if what else None
             try:
                 found = steps_passed_over(self.place, than)
             except CheckpointError as error:
-                found = [PassedOver(str(error), True, 0)]
-        self.passed_over |= {one.of_no_use for one in found} - {0}
-        kinds = [summary([one.why for one in found if one.was_complete is kind]) for kind in (True, False)]
+                found = [(str(error), True)]
+        kinds = [summary([text for text, was in found if was is kind]) for kind in (True, False)]
         flags = self.ranks.gather([bool(text) for text in kinds])
         lost, told = (
             self.ranks.spoken(text) if any(row[kind] for row in flags) else [] for kind, text in enumerate(kinds)
@@ -251,7 +250,7 @@ class Recovery:
         if not failed:
             return
         if any(row[1] for row in rows):
-            self.passed_over.add(what.what.generation)
+            self.passed_over(what.what)
         reasons = self.ranks.spoken(reason)
         log.error(
             "step %d was not to be had; another source of it or an older step is looked for: %s",

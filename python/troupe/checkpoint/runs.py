@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from . import library
 from .library import CheckpointError
@@ -20,12 +20,13 @@ RUN_ID = "TORCHELASTIC_RUN_ID"  # the same in all lives of a job
 
 class Run:
     """`origin`: generation and save of the state that training went on from, where that is known. `others`: the complete steps of runs
-    that this one does not stand upon, newest first, as they were when it began to save. `passed_over`: generations of newer states that
-    no training can go on from."""
+    that this one does not stand upon, newest first, as they were when it began to save."""
+
+    DAMAGED_MAX = 64  # limits::line_runs_max
 
     def __init__(self, place: str, me: Rank):
         self.origin: tuple[int, int] | None = None
-        self.passed_over: list[int] = []
+        self._damaged: list[tuple[int, int]] = []  # generation and save of complete steps that could not be read, in the order of loads
         self.others: list[int] = []
         self._place = place
         self._name = os.environ.get(RUN_ID, "") if me.launched else ""
@@ -34,8 +35,13 @@ class Run:
         self._told = ""
         self._taken = False  # by a newer run, and that was told: it holds for every later save
 
-    def goes_on_from(self, origin: tuple[int, int] | None, passed_over: Collection[int] = ()) -> None:
-        self.origin, self.passed_over, self._begun = origin, list(passed_over), False
+    def goes_on_from(self, origin: tuple[int, int] | None) -> None:
+        self.origin, self._begun = origin, False
+
+    def passes_over(self, generation: int, save: int) -> None:
+        """A complete step that a load has found damaged: its number may be saved again."""
+        self._damaged = [*self._damaged, (generation, save)][-self.DAMAGED_MAX :]
+        self._begun = False
 
     def agreed(self, ranks: Agreement, asks: bool) -> int:
         """What all ranks' saves are of: the runs that have saved at the place decide it. `asks`: this rank looks there for its node.
@@ -81,6 +87,7 @@ class Run:
 
     def _raw(self, saves_as: int = 0, resumed_from: int | None = None) -> library.RawRun:
         generation, save = self.origin or (0, 0)
+        damaged = [number for pair in self._damaged for number in pair]
         return library.RawRun(
             os.fsencode(self._name),
             self._generation,
@@ -88,8 +95,8 @@ class Run:
             generation,
             save,
             0 if resumed_from is None else resumed_from + 1,
-            (ctypes.c_uint64 * len(self.passed_over))(*self.passed_over),
-            len(self.passed_over),
+            (ctypes.c_uint64 * len(damaged))(*damaged),
+            len(self._damaged),
             0,
         )
 

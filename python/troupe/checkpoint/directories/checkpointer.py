@@ -181,12 +181,11 @@ class DirectoryCheckpointer(StepDirectories):
         """Raises CheckpointError as `load_checkpoint` does, and if there is no memory for the files or the step has none."""
         self.release()
         self._fresh = False
-        loads = self._loads()
-        found = loads.newest(disk, lambda seen, image: seen.files(image))
+        found = self._loads().newest(disk, lambda seen, image: seen.files(image))
         if not found:
             return None
         image, files = found
-        self._has(image, loads.passed_over)
+        self._has(image)
         reason = "" if files else f"step {image.step} at {self.place} is no directory of files"
         try:
             if files and (self.saves or self.me.local_rank == 0):
