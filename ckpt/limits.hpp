@@ -13,6 +13,8 @@ inline constexpr std::size_t manifest_bytes_max = storage_small_max;
 inline constexpr std::size_t checkpoint_places_max = 16;
 /// Earlier runs of which a step says that training went through them.
 inline constexpr std::size_t line_runs_max = 64;
+/// Saves of earlier runs that a record says have nothing to go on from: of each kind.
+inline constexpr std::size_t given_up_max = 256;
 /// Steps that are there at once.
 inline constexpr std::size_t steps_kept_max = 64u << 10;
 // A step of the largest job, with several shards for each rank.

@@ -111,11 +111,19 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
   });
 }
 
-bool is_damage(const error& e, const std::string& place, const state_id& of, std::uint32_t number) {
+damage damage_of(const error& e, const std::string& place, const state_id& of,
+                 std::uint32_t number) {
   if (e.code != errc::invalid && e.code != errc::absent)
-    return false;
+    return damage::none;
   os::posix_storage storage(place);
-  return find_shard(storage, of, number).has_value();
+  const auto found = find_shard(storage, of, number);
+  if (!found)
+    return damage::none;
+  const auto sizes = check_shard_sizes(storage, found->of, found->which);
+  if (sizes)
+    return e.code == errc::invalid ? damage::bytes : damage::none;
+  const bool lacks = sizes.error().code == errc::invalid || sizes.error().code == errc::absent;
+  return lacks ? damage::lacks : damage::none;
 }
 
 result<std::string> passed_over_at(const std::string& place, const std::optional<state_id>& than) {

@@ -16,9 +16,15 @@ namespace troupe::ckpt {
 /// A training process's part of a save at its checkpoint directory: the run that it is of.
 /// `saves_as` of line.hpp; tried for as long as a load.
 result<generation> saves_as_at(const std::string& place, const run_at_start& who);
-/// Whether a shard that could not be read is damaged: the manifest is that save's, so that its file
-/// is not there or is not what that says. What another has saved or removed meanwhile is not.
-bool is_damage(const error& e, const std::string& place, const state_id& of, std::uint32_t number);
+enum class damage : std::uint8_t {
+  none,  ///< it may be read at another look, or is another's by now, or of another version
+  lacks, ///< a file is not there, or has another size
+  bytes, ///< its bytes are others than those whose checksum the manifest has
+};
+
+/// Of a shard that could not be read for this reason, where the manifest is still that save's.
+damage damage_of(const error& e, const std::string& place, const state_id& of,
+                 std::uint32_t number);
 
 /// `begin_run`, tried once, since training waits for it. Returns the complete steps that are not of
 /// the run's line, newest first.

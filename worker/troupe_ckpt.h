@@ -189,9 +189,10 @@ int troupe_load_view(const troupe_arena* arena, troupe_arena* others, const char
 int troupe_plan_load(const uint64_t* question, size_t count, uint64_t* plan, size_t room, char* why, size_t why_bytes);
 /* Of the complete step at a place that is this state (step, generation, save): sets `bytes` to the size of a shard's file. */
 int troupe_shard_bytes(const char* place, troupe_image* of, uint32_t shard, char* why, size_t why_bytes);
-/* Reads it into memory of so many bytes, and compares size and checksum with what the step's manifest says. Both return
- * TROUPE_DAMAGED where the manifest is that save's, and a file is not there or not what it says. */
+/* Reads it into memory of so many bytes, and compares size and checksum with what the step's manifest says. Where the
+ * manifest is that save's, both return TROUPE_LACKING if a file is not there or has another size, TROUPE_DAMAGED if its bytes are others. */
 #define TROUPE_DAMAGED (-2)
+#define TROUPE_LACKING (-3)
 int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard, void* memory, char* why, size_t why_bytes);
 
 /* The complete steps at a place, newest first, at most `room` of them. Returns how many, or -1. A place that does not
@@ -211,8 +212,8 @@ typedef struct {
   uint64_t from_generation; /* the save that training went on from; of none if that is not known */
   uint64_t from_save;
   uint64_t from_step;       /* 1 + the step at this place that training went on from, where its save is not known; 0: of none */
-  const uint64_t* damaged;  /* of steps there that could not be read, as they are damaged: generation and save of each, */
-  size_t damaged_count;     /* of so many. Their numbers may be saved again */
+  const uint64_t* damaged;  /* of steps there that could not be read, as they are damaged: generation, save and 1 for TROUPE_LACKING */
+  size_t damaged_count;     /* of each of so many. Their numbers may be saved again */
   uint32_t taken;           /* set by us: troupe_begin_run has failed since another run saves as this by now */
 } troupe_run;
 /* When a process opens a place that it may save to. Fails, with what to do, if another run or a later master has begun to save there. */

@@ -27,13 +27,14 @@ int given(const std::vector<std::uint64_t>& all, uint64_t* numbers, size_t room)
 template<class Do>
 int answer_of_read(const char* place, const troupe_image& of, uint32_t shard, char* why,
                    size_t why_bytes, Do&& what) {
-  bool damaged = false;
+  auto found = damage::none;
   const auto done = answer(why, why_bytes, [&]() -> result<void> {
     const auto read = what();
-    damaged = !read && is_damage(read.error(), place, id_of(of), shard);
+    if (!read)
+      found = damage_of(read.error(), place, id_of(of), shard);
     return read;
   });
-  return damaged ? TROUPE_DAMAGED : done;
+  return found == damage::none ? done : found == damage::lacks ? TROUPE_LACKING : TROUPE_DAMAGED;
 }
 
 } // namespace

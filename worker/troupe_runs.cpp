@@ -33,8 +33,8 @@ int troupe_begin_run(const char* place, troupe_run* run, uint64_t* others, size_
       from.save = save_id{generation{run->from_generation}, run->from_save};
     if (run->from_step != 0)
       from.step = run->from_step - 1;
-    for (size_t i = 0; i < run->damaged_count; ++i)
-      from.damaged.push_back({generation{run->damaged[2 * i]}, run->damaged[2 * i + 1]});
+    for (const auto* one = run->damaged; one != run->damaged + 3 * run->damaged_count; one += 3)
+      (one[2] != 0 ? from.lacking : from.damaged).push_back({generation{one[0]}, one[1]});
     const auto found = begin_run_at(place, who_of(*run), generation{run->saves_as}, from);
     run->taken = !found && found.error().code == errc::overloaded ? 1 : 0;
     if (!found)

@@ -35,8 +35,10 @@ struct line {
   /// Saves of runs that are not of the line, of which training can go on from none: not complete
   /// when this run began to save here,
   std::vector<save_id> left = {};
-  /// or complete, and damaged, as a load has found. Their steps can be saved again as long as that
-  /// is so, and no rule removes them. Of each at most limits::line_runs_max, the newest.
+  /// or complete, and a load has found files of theirs missing or of another size,
+  std::vector<save_id> lacking = {};
+  /// or with other bytes. Their steps can be saved again as long as that is so, as far as sizes
+  /// tell, and no rule removes them. Of each at most limits::given_up_max, the newest.
   std::vector<save_id> damaged = {};
 };
 
@@ -45,7 +47,7 @@ struct run_record {
   term own;        ///< of its saves here
   term by_master;  ///< as its master numbers it: another where `own` was taken already
   std::string run; ///< its name; two lives of a job have one
-  std::vector<save_id> from, left = {}, damaged = {}; ///< as in `line`
+  std::vector<save_id> from, left = {}, lacking = {}, damaged = {}; ///< as in `line`
 };
 
 /// The run of a process that is about to save.
@@ -75,7 +77,7 @@ struct origin {
   std::optional<save_id> save; ///< of a state that it was given
   /// Of a step here, by its number, where its save is not known.
   std::optional<std::uint64_t> step;
-  std::vector<save_id> damaged = {}; ///< of complete steps here that could not be read
+  std::vector<save_id> lacking = {}, damaged = {}; ///< as in `line`, as its loads have found
 };
 
 /// Before the first step of this run, or of this life of it, is begun: puts its line on record.

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -49,6 +50,7 @@ class life {
   }
   void has(const save_id& in_memory) { from_.save = in_memory; }
   void begins_with(std::uint64_t step) { from_.step = step; }
+  void finds_lacking(const save_id& which) { from_.lacking.push_back(which); }
   void finds_damaged(const save_id& which) { from_.damaged.push_back(which); }
   result<void> begin() { return begin_run(storage_, who_, as_, from_); }
   result<completed> save(std::uint64_t step, retention keep = {2, 0}) {
@@ -150,6 +152,7 @@ TEST_CASE("a damaged step of another run is saved again, and no other one of tha
   auto other = run_of(place, "b", of_term(20), {20});
   const auto damaged = other.last();
   REQUIRE(other.save(30, {10, 0}));
+  const auto whole_20 = place.files.at("20/rank_0.pt");
   for (const auto* shard : {"20/rank_0.pt", "30/rank_0.pt"})
     place.files.at(shard) = "cut";
   life next(place, "c", of_term(30));
@@ -175,6 +178,30 @@ TEST_CASE("a damaged step of another run is saved again, and no other one of tha
       again.finds_damaged(other.last());
       REQUIRE(again.begin());
       CHECK(again.save(30, {10, 0}));
+    }
+  }
+  SUBCASE("one that lacks bytes gives way as long as it does") {
+    next.finds_lacking(damaged);
+    REQUIRE(next.begin());
+    SUBCASE("") {
+      CHECK(next.save(20, {10, 0}));
+    }
+    SUBCASE("a file is gone") {
+      place.files.erase("20/rank_0.pt");
+      CHECK(next.save(20, {10, 0}));
+    }
+    SUBCASE("a person has brought it back") {
+      place.files.at("20/rank_0.pt") = whole_20;
+      CHECK_FALSE(next.save(20, {10, 0}));
+      CHECK(place.files.at("20/rank_0.pt") == whole_20);
+    }
+    SUBCASE("also to a run that goes on from this one, and has not seen it") {
+      REQUIRE(next.save(15, {10, 0}));
+      life last(place, "d", of_term(40));
+      REQUIRE(last.open());
+      last.begins_with(15);
+      REQUIRE(last.begin());
+      CHECK(last.save(20, {10, 0}));
     }
   }
   SUBCASE("no rule removes it") {
@@ -228,6 +255,9 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
     SUBCASE("of another version") {
       text = with_sum("{\"troupe_checkpoint\":7,\"step\":20,");
     }
+    SUBCASE("of a later version, which ends otherwise") {
+      text = "{\"troupe_checkpoint\":7,\"step\":20,\"blake3\":\"00\"}";
+    }
     SUBCASE("of another user") {
       why = error{errc::refused, "permission denied"};
     }
@@ -241,6 +271,30 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
     CHECK_FALSE(next.save(20));
     why.reset();
     CHECK_FALSE(next.save(20));
+  }
+  SUBCASE("its manifest has the name of an older version") {
+    place.files["20/.troupe-manifest.json"] = "{}";
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    REQUIRE(next.begin());
+    CHECK_FALSE(next.save(20));
+  }
+  SUBCASE("its saver completes it at the moment that its number is begun again") {
+    life next(place, "c", of_term(30));
+    REQUIRE(next.open());
+    next.begins_with(10);
+    REQUIRE(next.begin());
+    bool once = false;
+    place.fault = [&](const char* what, const std::string& name) -> std::optional<error> {
+      if (std::string(what) == "put" && name == ".troupe/steps/20" && !std::exchange(once, true))
+        REQUIRE(late.complete());
+      return std::nullopt;
+    };
+    const auto before = place.files.at("20/rank_0.pt");
+    CHECK_FALSE(next.save(20, {10, 0}));
+    REQUIRE(once);
+    CHECK(place.files.at("20/rank_0.pt") == before);
+    CHECK(complete_at(place) == steps{20, 10});
   }
   SUBCASE("its manifest is cut short") {
     REQUIRE(late.complete());
@@ -259,15 +313,15 @@ TEST_CASE("more damaged steps than a record holds leave its line as it is") {
   life next(place, "c", of_term(1'000));
   REQUIRE(next.open());
   next.begins_with(10);
-  for (std::uint64_t n = 0; n < 2 * limits::line_runs_max; ++n)
+  for (std::uint64_t n = 0; n < 2 * limits::given_up_max; ++n)
     next.finds_damaged({of_term(20 + n), 1});
   REQUIRE(next.begin());
   CHECK(next.others().empty());
   memory_storage storage(place);
   const auto of = line_of(storage, term_of(next.as()));
   REQUIRE(of);
-  CHECK(of->damaged.size() == limits::line_runs_max);
-  CHECK(of->damaged.front().made_by == of_term(19 + 2 * limits::line_runs_max));
+  CHECK(of->damaged.size() == limits::given_up_max);
+  CHECK(of->damaged.front().made_by == of_term(19 + 2 * limits::given_up_max));
   CHECK(of->from.size() == 1);
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <libdeflate.h>
 
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <set>
@@ -153,7 +154,24 @@ std::string to_text(const manifest& m) {
          fmt::format("{}{}}}\n", before_checksum, libdeflate_crc32(0, text.data(), text.size()));
 }
 
+/// A later version may end otherwise, so that this comes before the checksum.
+result<void> check_version(std::string_view text) {
+  constexpr std::string_view begin = "{\"troupe_checkpoint\":";
+  if (text.substr(0, begin.size()) != begin)
+    return {};
+  std::uint64_t of = 0;
+  const auto read = std::from_chars(text.data() + begin.size(), text.data() + text.size(), of);
+  if (read.ec != std::errc() || read.ptr == text.data() + text.size() || of == version)
+    return {};
+  return failure(errc::refused,
+                 fmt::format("the manifest was written by another version of Troupe: it is in "
+                             "format {}, and this one reads {}",
+                             of, version));
+}
+
 result<manifest> manifest_of(std::string_view text) {
+  if (auto ours = check_version(text); !ours)
+    return tl::make_unexpected(std::move(ours.error()));
   if (auto whole = check_checksum(text); !whole)
     return tl::make_unexpected(std::move(whole.error()));
   json::parse_options strict;
@@ -163,11 +181,8 @@ result<manifest> manifest_of(std::string_view text) {
   if (wrong || !document.is_object())
     return damaged("it is no JSON object");
   reader members(document.get_object());
-  if (const auto of = members.number("troupe_checkpoint", any); of != version)
-    return failure(errc::refused,
-                   fmt::format("the manifest was written by another version of Troupe: it is in "
-                               "format {}, and this one reads {}",
-                               of, version));
+  if (members.number("troupe_checkpoint", any) != version)
+    return damaged("'troupe_checkpoint'");
   manifest m;
   m.step = members.number("step", any);
   m.save = members.number("save", any);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace troupe::ckpt {
 
@@ -104,6 +106,33 @@ result<std::uint64_t> memory_of(ports::storage& storage, const found_step& from,
   if (!text)
     return tl::make_unexpected(text.error());
   return list_from(*text, from, which).map([](const file_list& l) { return l.snapshot_bytes(); });
+}
+
+result<void> check_shard_sizes(ports::storage& storage, const found_step& from,
+                               const shard& which) {
+  std::vector<std::pair<std::string, std::uint64_t>> files{{which.name, which.file.bytes}};
+  if (is_list_name(which.name)) {
+    const auto list = get_list(storage, from, which).and_then([&](const std::string& text) {
+      return list_from(text, from, which);
+    });
+    if (!list)
+      return tl::make_unexpected(list.error());
+    for (const auto& f : list->files)
+      files.emplace_back(f.name, f.bytes);
+  }
+  for (const auto& [file, bytes] : files) {
+    const auto name = file_in(from.directory, file);
+    const auto there = storage.list(name);
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (there->empty())
+      return failure(errc::absent, fmt::format("step {}: '{}' is missing", from.step, name));
+    if (there->size() != 1 || there->front().bytes != bytes)
+      return failure(errc::invalid, fmt::format("step {}: '{}' has not {} bytes, as its manifest "
+                                                "says",
+                                                from.step, name, bytes));
+  }
+  return {};
 }
 
 result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,

@@ -26,6 +26,10 @@ ports::bytes_view named_file(ports::bytes_view snapshot);
 result<std::uint64_t> memory_of(ports::storage& storage, const found_step& from,
                                 const shard& which);
 
+/// Compares sizes alone, and reads a shard's list if it has one. `absent`: a file is not there;
+/// `invalid`: it, or the list, is another.
+result<void> check_shard_sizes(ports::storage& storage, const found_step& from, const shard& which);
+
 /// Reads one shard of a complete step and compares sizes and checksums with what its manifest, or
 /// its list, says; `into` has as much room as `memory_of` says.
 result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,

@@ -174,8 +174,8 @@ class step_catalog {
   /// Whether the run that saves stands upon the one that completed a step, or else has begun it.
   result<bool> is_of_line(const found_step& known, generation by);
   /// It is of a run that the saver's does not stand upon, and training can go on from it no more:
-  /// `line::left`, `line::damaged`.
-  result<bool> is_given_up(const found_step& known, generation by) const;
+  /// `line::left`, `lacking` and `damaged`.
+  result<bool> is_given_up(const found_step& known, generation by);
 
   bool expects_here(const shard& s) const { return only_of_.empty() || s.node == only_of_; }
   /// What a person should hear, each line once.
@@ -200,6 +200,8 @@ class step_catalog {
   result<void> check_may_begin(const found_step& known, const std::string& directory,
                                const save_id& by, std::optional<resume_point> resumed_from) const;
   result<void> check_own_line(const found_step& known, generation by);
+  result<bool> has_other_manifest(const found_step& known);
+  result<bool> lacks_files(const found_step& complete);
   result<void> check_own(std::uint64_t step, const std::string& directory);
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> begin_again(const found_step& before, const save_id& by,

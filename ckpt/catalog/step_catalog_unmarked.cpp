@@ -1,4 +1,6 @@
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
+#include "ckpt/catalog/step_names.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
 
@@ -156,15 +158,51 @@ result<bool> step_catalog::is_of_line(const found_step& known, generation by) {
   return line_for(by).map([made_by](const line& l) { return l.touches(made_by); });
 }
 
-/// Asked rarely, and of a record that a later load has added to.
-result<bool> step_catalog::is_given_up(const found_step& known, generation by) const {
-  return line_of(*storage_, term_of(by)).map([&known](const line& l) {
-    const auto has = [](const std::vector<save_id>& ids, const save_id& id) {
-      return std::find(ids.begin(), ids.end(), id) != ids.end();
-    };
-    return has(l.damaged, known.is_complete() ? known.says.id() : known.begun_by) ||
-           (known.is_left() && has(l.left, known.begun_by));
+/// Asked rarely, and of a record that a later load may have added to.
+result<bool> step_catalog::is_given_up(const found_step& known, generation by) {
+  const auto of = line_of(*storage_, term_of(by));
+  if (!of)
+    return tl::make_unexpected(of.error());
+  const auto has = [](const std::vector<save_id>& ids, const save_id& id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  if (known.is_left())
+    return has(of->left, known.begun_by)
+               ? has_other_manifest(known).map([](bool other) { return !other; })
+               : result<bool>(false);
+  auto now = known; // as its manifest says, whatever its files are
+  read_manifest(now);
+  if (!now.is_complete())
+    return false;
+  if (has(of->damaged, now.says.id()))
+    return true;
+  return has(of->lacking, now.says.id()) ? lacks_files(now) : result<bool>(false);
+}
+
+/// Other versions of Troupe gave manifests other names.
+result<bool> step_catalog::has_other_manifest(const found_step& known) {
+  const auto there = storage_->list(folder_of(known.step, known.directory));
+  if (!there)
+    return tl::make_unexpected(there.error());
+  return std::any_of(there->begin(), there->end(), [&known](const ports::stored_file& f) {
+    return f.name.find("troupe-manifest") != f.name.npos &&
+           f.name != manifest_of_step(known.step, known.directory);
   });
+}
+
+/// Of what is expected here, or lies here.
+result<bool> step_catalog::lacks_files(const found_step& complete) {
+  for (const auto& s : complete.says.shards) {
+    const auto sound = check_shard_sizes(*storage_, complete, s);
+    if (sound)
+      continue;
+    if (sound.error().code == errc::invalid ||
+        (sound.error().code == errc::absent && expects_here(s)))
+      return true;
+    if (sound.error().code != errc::absent)
+      return tl::make_unexpected(sound.error());
+  }
+  return false;
 }
 
 } // namespace troupe::ckpt

@@ -206,7 +206,7 @@ result<void> step_catalog::check_free(std::uint64_t step, const std::string& nam
 }
 
 /// A commit of the save before may have come between the look and the marker. If that made it the
-/// newest complete step, it is so again; so it is if that cannot be told.
+/// newest complete step, or it is another run's, it is so again; so it is if that cannot be told.
 result<void> step_catalog::begin_again(const found_step& before, const save_id& by,
                                        std::optional<resume_point> resumed_from) {
   const auto step = before.step;
@@ -216,13 +216,18 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
   meanwhile.marked = true;
   read_manifest(meanwhile);
   steps_[step] = meanwhile;
-  const bool became_newest =
-      !before.is_complete() && meanwhile.is_complete() && newest() == &steps_[step];
-  if (became_newest || meanwhile.is_unreadable()) {
+  const bool became_complete = !before.is_complete() && meanwhile.is_complete();
+  const auto ours = became_complete ? is_of_line(before, by.made_by) : true;
+  const bool stays = became_complete && (!ours || !*ours || newest() == &steps_[step]);
+  if (stays || meanwhile.is_unreadable()) {
     if (auto marked =
             storage_->replace(marker_of(step), to_text({before.directory, before.begun_by}));
         !marked)
       return marked;
+    if (!ours)
+      return tl::make_unexpected(ours.error());
+    if (!*ours)
+      return of_another_run(meanwhile);
     return check_may_begin(steps_[step], before.directory, by, resumed_from);
   }
   steps_[step] = {step, before.directory,     by,  step_state::incomplete,

@@ -165,8 +165,9 @@ result<file_list> list_of(std::string_view text) {
     return bad_list("its checksum does not match");
   list_reader from(text.substr(first_mark.size(), covered - 8 - first_mark.size()));
   if (const auto found = from.number<std::uint32_t>(); found != list_version)
-    return bad_list(
-        fmt::format("it is of version {}, and this program reads {}", found, list_version));
+    return failure(errc::refused,
+                   fmt::format("its list of files is of version {}, and this program reads {}",
+                               found, list_version));
   const auto files = from.number<std::uint32_t>();
   const auto archives = from.number<std::uint64_t>();
   file_list list;

@@ -96,8 +96,8 @@ TEST_CASE("what does not fit is named, though the checksum is right") {
     put(text.data() + 8, std::uint32_t{2});
     const auto covered = text.size() - 12;
     put(text.data() + covered, libdeflate_crc32(0, text.data(), covered));
-    CHECK(list_of(text).error().what.find("it is of version 2, and this program reads 1") !=
-          std::string::npos);
+    CHECK(list_of(text).error().what.find(
+              "its list of files is of version 2, and this program reads 1") != std::string::npos);
   }
   SUBCASE("more files than it has") {
     auto text = text_of(list);

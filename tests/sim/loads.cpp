@@ -391,7 +391,7 @@ void loads::begin_run(const load& of, rank& r, const load_outcome& what) {
   if (!first)
     return;
   sim_storage storage(all_.all(), all_.place_of(r.node));
-  const ckpt::origin from{what.id, {}, {of.damaged.begin(), of.damaged.end()}};
+  const ckpt::origin from{what.id, {}, {}, {of.damaged.begin(), of.damaged.end()}};
   if (const auto begun = ckpt::begin_run(storage, {"job", of.which}, of.which, from); !begun)
     all_.all().write(r.node, "load   no record of the run: " + begun.error().what);
 }

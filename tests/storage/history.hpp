@@ -125,7 +125,7 @@ class history : private makers {
     const auto before = at_.all();
     const bool anew = random_.chance(0.4);
     origin from;
-    const auto taken = anew ? std::nullopt : newest(&from.damaged);
+    const auto taken = anew ? std::nullopt : newest(&from);
     from.save = taken ? std::optional(taken->save) : std::nullopt;
     const run_at_start who{"the last run", by_some_clock()};
     const auto storage = at_.open();
@@ -187,6 +187,7 @@ class history : private makers {
       const auto is_marked = [&marker](const save_id& id) { return id == marker->begun_by; };
       if (marker && saved.count(*step) != 0 &&
           (std::any_of(of.left.begin(), of.left.end(), is_marked) ||
+           std::any_of(of.lacking.begin(), of.lacking.end(), is_marked) ||
            std::any_of(of.damaged.begin(), of.damaged.end(), is_marked)))
         add_files_of(*step, marker->directory, before, may_go);
       if (!marker || !of.touches(marker->begun_by.made_by))
@@ -202,7 +203,9 @@ class history : private makers {
           before.at(one.manifest_name()) == one.manifest &&
           (of.holds(one.id.save) ||
            (saved.count(one.id.step) != 0 &&
-            std::count(of.damaged.begin(), of.damaged.end(), one.id.save) != 0) ||
+            std::count(of.damaged.begin(), of.damaged.end(), one.id.save) +
+                    std::count(of.lacking.begin(), of.lacking.end(), one.id.save) !=
+                0) ||
            (of.touches(one.id.save.made_by) && saved.count(one.id.step) != 0)))
         add_files_of(one.id.step, one.directory, before, may_go);
     for (const auto& one : before) {

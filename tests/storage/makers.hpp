@@ -115,7 +115,7 @@ class makers {
     origin from;
     auto step = random_.below(8) * 10;
     if (how != 0)
-      if (const auto taken = newest(&from.damaged)) {
+      if (const auto taken = newest(&from)) {
         from.save = taken->save;
         step = taken->step - (how == 2 ? std::min<std::uint64_t>(taken->step, 20) : 0);
       }
@@ -269,7 +269,7 @@ class makers {
     const auto as = saves_as(*storage, who);
     REQUIRE_MESSAGE(as, as.error().what);
     origin from;
-    const auto taken = newest(&from.damaged);
+    const auto taken = newest(&from);
     from.save = taken ? std::optional(taken->save) : std::nullopt;
     REQUIRE(begin_run(*storage, who, *as, from));
     place_writer writer(at_.open(), "node");
@@ -306,9 +306,9 @@ class makers {
     return found == completed_.rend() ? nullptr : &*found;
   }
 
-  /// As a load takes it: of those that are seen the newest that can be read. `damaged`: what that
-  /// has found to be so.
-  std::optional<state_id> newest(std::vector<save_id>* damaged = nullptr) {
+  /// As a load takes it: of those that are seen the newest that can be read. `from`: what that
+  /// has found to be damaged.
+  std::optional<state_id> newest(origin* from = nullptr) {
     testing::read_only_storage storage(at_.open());
     rank_view view;
     const auto seen = see_steps(storage, 1'000, view);
@@ -319,8 +319,15 @@ class makers {
       const auto got = read(storage, *step);
       if (got)
         return one.id;
-      if (damaged != nullptr && got.error().code != errc::unavailable)
-        damaged->push_back(one.id.save);
+      if (from == nullptr || got.error().code == errc::unavailable)
+        continue;
+      const auto complete = step_catalog::open_one(storage, one.id.step);
+      const auto* found = complete ? complete->find(one.id.step) : nullptr;
+      bool lacks = false;
+      if (found != nullptr && found->is_complete())
+        for (const auto& shard : found->says.shards)
+          lacks = lacks || !check_shard_sizes(storage, *found, shard);
+      (lacks ? from->lacking : from->damaged).push_back(one.id.save);
     }
     return std::nullopt;
   }

@@ -456,7 +456,7 @@ class Checkpointer(ABC):
             self.shards,
             self.shard,
             lambda step: self._destination(*self.found_file(step)),
-            lambda what: self.run.passes_over(what.generation, what.save),
+            lambda what, lacks: self.run.passes_over(what.generation, what.save, lacks),
         )
 
     def _has(self, image: Image) -> None:

@@ -18,7 +18,11 @@ class CheckpointError(RuntimeError):
 
 
 class DamagedShard(CheckpointError):
-    """A file of a complete step is not there, or is not what the step's manifest says."""
+    """A file of a complete step has other bytes than the step's manifest says."""
+
+
+class LackingShard(CheckpointError):
+    """A file of a complete step is not there, or has another size than the step's manifest says."""
 
 
 class UnreadableSteps(CheckpointError):
@@ -29,7 +33,6 @@ Bytes = ctypes.c_ubyte
 SLOTS = 16  # TROUPE_ARENA_SLOTS
 Descriptors = c_int32 * 19  # TROUPE_ARENA_DESCRIPTORS
 MEMBERS = 16  # TROUPE_GROUP_MEMBERS
-DAMAGED = -2  # TROUPE_DAMAGED
 LAST_SAVE = 2**64 - 1  # TROUPE_LAST_SAVE
 HELD_BEFORE = 4096  # TROUPE_HELD_BEFORE
 
@@ -96,6 +99,8 @@ class RawFile(ctypes.Structure):
 class RawLeft(ctypes.Structure):
     _fields_ = [("places", POINTER(c_uint64)), ("pinned_end", c_uint64)]
 
+
+FAILURES = {-1: CheckpointError, -2: DamagedShard, -3: LackingShard}  # TROUPE_DAMAGED, TROUPE_LACKING
 
 PIN = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64)
 UNPIN = ctypes.CFUNCTYPE(None, c_void_p)
@@ -195,6 +200,6 @@ def call(name: str, *arguments: object) -> Any:
     """Calls a function that can fail, without the interpreter's lock. Raises CheckpointError with its reason."""
     why = ctypes.create_string_buffer(WHY_BYTES)
     done = getattr(load(), name)(*arguments, why, WHY_BYTES)
-    if done is None or done in (-1, DAMAGED):
-        raise (DamagedShard if done == DAMAGED else CheckpointError)(why.value.decode(errors="replace"))
+    if done is None or done in FAILURES:
+        raise FAILURES.get(done, CheckpointError)(why.value.decode(errors="replace"))
     return done

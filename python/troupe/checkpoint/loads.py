@@ -43,7 +43,7 @@ class Loads:
     shards: int
     shard: int | None
     to: Callable[[int], Destination | None]
-    passed_over: Callable[[StateId], None]  # is told of complete steps that are damaged
+    passed_over: Callable[[StateId, bool], None]  # as Recovery's
 
     def newest(self, disk: bool, read: Callable[[View, Image], Read]) -> tuple[Image, Read] | None:
         """The newest image, and what `read` makes of it. `disk`: whether complete steps at the place are looked for."""

@@ -33,6 +33,12 @@ REST = 0.2  # seconds, between two looks
 ROOM_WITHIN = 60.0  # seconds, in which images that are still being written make room
 ROUNDS = 200
 
+_NONE, _BYTES, _LACKS = range(3)  # what is damaged of a shard
+
+
+def _damage_of(error: CheckpointError) -> int:
+    return _BYTES if isinstance(error, library.DamagedShard) else _LACKS if isinstance(error, library.LackingShard) else _NONE
+
 
 @dataclass(frozen=True)
 class OtherWorld:
@@ -58,7 +64,7 @@ class Recovery:
     shards: int  # of a step; with one the state is replicated
     shard: int | None  # this rank's
     to: Callable[[int], Destination | None]  # where a step's image would be written
-    passed_over: Callable[[StateId], None]  # is told of complete steps that are damaged, at all ranks
+    passed_over: Callable[[StateId, bool], None]  # is told of complete steps that are damaged, and whether files are missing or cut
     others: View | None = None  # where this rank's node holds pieces of other nodes' images
     disk: bool = True  # whether complete steps at `place` are looked for
     _failed: list[Failed] = field(default_factory=list)
@@ -234,23 +240,23 @@ class Recovery:
 
     def _carry_out(self, what: Plan) -> None:
         source = what.sources[self.ranks.me.rank]
-        reason, damaged = "", False
+        reason, damage = "", _NONE
         with self._staying(what):
             if Source.DISK in what.sources:
                 self._read_from_disk.add(what.what)
-                reason, damaged = self._read(what.what, source is Source.DISK)
+                reason, damage = self._read(what.what, source is Source.DISK)
             if what.moves:
                 reason = self._move(what) or reason
             elif Source.PEER in what.sources:
                 reason = self._share(what, source is Source.PEER) or reason
             if what.rebuilt:
                 reason = self._rebuild(what) or reason
-        rows = self.ranks.gather([bool(reason), damaged])
+        rows = self.ranks.gather([bool(reason), damage])
         failed = [rank for rank, row in enumerate(rows) if row[0]]
         if not failed:
             return
-        if any(row[1] for row in rows):
-            self.passed_over(what.what)
+        if worst := max(row[1] for row in rows):
+            self.passed_over(what.what, worst == _LACKS)
         reasons = self.ranks.spoken(reason)
         log.error(
             "step %d was not to be had; another source of it or an older step is looked for: %s",
@@ -296,20 +302,20 @@ class Recovery:
             self._origin = f"a peer, rank {coming.source}"
         return ""
 
-    def _read(self, what: StateId, mine: bool) -> tuple[str, bool]:
-        """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read, and whether it
-        is damaged and will not be better at another look.
+    def _read(self, what: StateId, mine: bool) -> tuple[str, int]:
+        """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read, and what is
+        damaged.
 
         Raises CheckpointError at all ranks if one has no memory for it: that says nothing of the step.
         """
         number = 0 if self.replicated else self.shard
         said = library.RawImage(what.step, what.generation, what.save)
-        place, reason, full, into, damaged = os.fsencode(self.place), "", "", None, False
+        place, reason, full, into, damage = os.fsencode(self.place), "", "", None, _NONE
         if mine and self.arena and number is not None:
             try:
                 library.call("troupe_shard_bytes", place, said, number)
             except CheckpointError as error:
-                reason, damaged = str(error), isinstance(error, library.DamagedShard)
+                reason, damage = str(error), _damage_of(error)
             else:
                 try:
                     into = self._begin(what, said.bytes)
@@ -325,12 +331,12 @@ class Recovery:
                 try:
                     library.call("troupe_read_shard", place, said, number, into.address)
                 except CheckpointError as error:
-                    return str(error), isinstance(error, library.DamagedShard)
+                    return str(error), _damage_of(error)
             undone.pop_all()
         if into and self.arena:
             self.arena.finish(into)
             self._origin = "disk"
-        return reason, damaged
+        return reason, damage
 
     def _share(self, what: Plan, lacks: bool) -> str:
         """From the rank that has the image into the arenas of those that lack it. Returns why what came is not that."""

@@ -22,11 +22,11 @@ class Run:
     """`origin`: generation and save of the state that training went on from, where that is known. `others`: the complete steps of runs
     that this one does not stand upon, newest first, as they were when it began to save."""
 
-    DAMAGED_MAX = 64  # limits::line_runs_max
+    DAMAGED_MAX = 256  # limits::given_up_max
 
     def __init__(self, place: str, me: Rank):
         self.origin: tuple[int, int] | None = None
-        self._damaged: list[tuple[int, int]] = []  # generation and save of complete steps that could not be read, in the order of loads
+        self._damaged: list[tuple[int, int, bool]] = []  # see `passes_over`; the newest come first
         self.others: list[int] = []
         self._place = place
         self._name = os.environ.get(RUN_ID, "") if me.launched else ""
@@ -38,9 +38,10 @@ class Run:
     def goes_on_from(self, origin: tuple[int, int] | None) -> None:
         self.origin, self._begun = origin, False
 
-    def passes_over(self, generation: int, save: int) -> None:
-        """A complete step that a load has found damaged: its number may be saved again."""
-        self._damaged = [*self._damaged, (generation, save)][-self.DAMAGED_MAX :]
+    def passes_over(self, generation: int, save: int, lacks: bool) -> None:
+        """A complete step that a load has found damaged: its number may be saved again. `lacks`: as files are missing or cut, and as long
+        as they are."""
+        self._damaged = sorted({*self._damaged, (generation, save, lacks)}, reverse=True)[: self.DAMAGED_MAX]
         self._begun = False
 
     def agreed(self, ranks: Agreement, asks: bool) -> int:
@@ -87,7 +88,7 @@ class Run:
 
     def _raw(self, saves_as: int = 0, resumed_from: int | None = None) -> library.RawRun:
         generation, save = self.origin or (0, 0)
-        damaged = [number for pair in self._damaged for number in pair]
+        damaged = [number for one in self._damaged for number in one]
         return library.RawRun(
             os.fsencode(self._name),
             self._generation,
