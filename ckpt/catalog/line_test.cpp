@@ -172,12 +172,12 @@ TEST_CASE("a damaged step of another run is saved again, and no other one of tha
     REQUIRE_MESSAGE(again, again.error().what);
     CHECK_FALSE(next.save(30));
     SUBCASE("and the next life of the run is told of the other") {
-      life again(place, "c", of_term(30, 2));
-      REQUIRE(again.open());
-      again.begins_with(20);
-      again.finds_damaged(other.last());
-      REQUIRE(again.begin());
-      CHECK(again.save(30, {10, 0}));
+      life later(place, "c", of_term(30, 2));
+      REQUIRE(later.open());
+      later.begins_with(20);
+      later.finds_damaged(other.last());
+      REQUIRE(later.begin());
+      CHECK(later.save(30, {10, 0}));
     }
   }
   SUBCASE("one that lacks bytes gives way as long as it does") {

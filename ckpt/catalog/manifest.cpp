@@ -154,6 +154,15 @@ std::string to_text(const manifest& m) {
          fmt::format("{}{}}}\n", before_checksum, libdeflate_crc32(0, text.data(), text.size()));
 }
 
+namespace {
+
+tl::unexpected<error> of_version(std::uint64_t other) {
+  return failure(errc::refused,
+                 fmt::format("the manifest was written by another version of Troupe: it is in "
+                             "format {}, and this one reads {}",
+                             other, version));
+}
+
 /// A later version may end otherwise, so that this comes before the checksum.
 result<void> check_version(std::string_view text) {
   constexpr std::string_view begin = "{\"troupe_checkpoint\":";
@@ -163,11 +172,10 @@ result<void> check_version(std::string_view text) {
   const auto read = std::from_chars(text.data() + begin.size(), text.data() + text.size(), of);
   if (read.ec != std::errc() || read.ptr == text.data() + text.size() || of == version)
     return {};
-  return failure(errc::refused,
-                 fmt::format("the manifest was written by another version of Troupe: it is in "
-                             "format {}, and this one reads {}",
-                             of, version));
+  return of_version(of);
 }
+
+} // namespace
 
 result<manifest> manifest_of(std::string_view text) {
   if (auto ours = check_version(text); !ours)
@@ -181,8 +189,9 @@ result<manifest> manifest_of(std::string_view text) {
   if (wrong || !document.is_object())
     return damaged("it is no JSON object");
   reader members(document.get_object());
-  if (members.number("troupe_checkpoint", any) != version)
-    return damaged("'troupe_checkpoint'");
+  if (const auto of = members.number("troupe_checkpoint", any);
+      members.wrong() == nullptr && of != version)
+    return of_version(of);
   manifest m;
   m.step = members.number("step", any);
   m.save = members.number("save", any);
