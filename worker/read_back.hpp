@@ -16,6 +16,7 @@ namespace troupe::ckpt {
 /// A training process's part of a save at its checkpoint directory: the run that it is of.
 /// `saves_as` of line.hpp; tried for as long as a load.
 result<generation> saves_as_at(const std::string& place, const run_at_start& who);
+
 enum class damage : std::uint8_t {
   none,  ///< it may be read at another look, or is another's by now, or of another version
   lacks, ///< a file is not there, or has another size

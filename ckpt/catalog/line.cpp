@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 
@@ -31,19 +32,21 @@ std::string in_one_line(std::string name) {
   return name;
 }
 
-using ids_of = const std::vector<save_id>*;
-constexpr std::string_view left_mark = "left ", lacking_mark = "lacking ",
-                           damaged_mark = "damaged ";
+/// The lists of a record, each line of which begins so.
+struct list_of_saves {
+  std::string_view mark;
+  std::vector<save_id> run_record::*ids;
+};
+constexpr list_of_saves lists[] = {{"", &run_record::from},
+                                   {"left ", &run_record::left},
+                                   {"lacking ", &run_record::lacking},
+                                   {"damaged ", &run_record::damaged}};
 
 std::string to_text(const run_record& record) {
   auto text = fmt::format("{}\n{}\n", record.by_master.value, record.run);
-  for (const auto& [kind, ids] :
-       std::initializer_list<std::pair<std::string_view, ids_of>>{{"", &record.from},
-                                                                  {left_mark, &record.left},
-                                                                  {lacking_mark, &record.lacking},
-                                                                  {damaged_mark, &record.damaged}})
-    for (const auto& id : *ids)
-      text += fmt::format("{}{} {}\n", kind, id.made_by.value, id.number);
+  for (const auto& list : lists)
+    for (const auto& id : record.*list.ids)
+      text += fmt::format("{}{} {}\n", list.mark, id.made_by.value, id.number);
   return fmt::format("{}{:08x}\n", text, libdeflate_crc32(0, text.data(), text.size()));
 }
 
@@ -58,18 +61,11 @@ std::optional<run_record> record_in(term own, const std::string& text) {
   if (!std::getline(in, found.run))
     return std::nullopt;
   while (std::getline(in, rest) && rest.find(' ') != rest.npos) { // `text` is bounded.
-    auto* into = &found.from;
-    const char* begin = rest.data();
-    for (const auto& [mark, ids] :
-         std::initializer_list<std::pair<std::string_view, decltype(into)>>{
-             {left_mark, &found.left},
-             {lacking_mark, &found.lacking},
-             {damaged_mark, &found.damaged}})
-      if (rest.rfind(mark, 0) == 0) {
-        into = ids;
-        begin += mark.size();
-      }
-    auto& id = into->emplace_back();
+    const auto* list = std::begin(lists);
+    for (const auto& one : lists)
+      list = rest.rfind(one.mark, 0) == 0 ? &one : list;
+    auto& id = (found.*list->ids).emplace_back();
+    const auto* const begin = rest.data() + list->mark.size();
     const auto* const end = rest.data() + rest.size();
     const auto made_by = std::from_chars(begin, end, id.made_by.value);
     if (made_by.ptr != end)

@@ -105,6 +105,16 @@ steps complete_at(memory_place& place) {
   return numbers;
 }
 
+/// One that goes on from a step, and has not saved yet.
+life begun_from(memory_place& place, const std::string& name, generation made_by,
+                std::uint64_t step) {
+  life one(place, name, made_by);
+  REQUIRE(one.open());
+  one.begins_with(step);
+  REQUIRE(one.begin());
+  return one;
+}
+
 /// One that has loaded what there was, and saves these steps.
 life run_of(memory_place& place, const std::string& name, generation made_by, const steps& saved) {
   life one(place, name, made_by);
@@ -197,10 +207,7 @@ TEST_CASE("a damaged step of another run is saved again, and no other one of tha
     }
     SUBCASE("also to a run that goes on from this one, and has not seen it") {
       REQUIRE(next.save(15, {10, 0}));
-      life last(place, "d", of_term(40));
-      REQUIRE(last.open());
-      last.begins_with(15);
-      REQUIRE(last.begin());
+      auto last = begun_from(place, "d", of_term(40), 15);
       CHECK(last.save(20, {10, 0}));
     }
   }
@@ -233,18 +240,12 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
     CHECK(next.save(20));
   }
   SUBCASE("its saver has completed it meanwhile") {
-    life next(place, "c", of_term(30));
-    REQUIRE(next.open());
-    next.begins_with(10);
-    REQUIRE(next.begin());
+    auto next = begun_from(place, "c", of_term(30), 10);
     REQUIRE(late.complete());
     CHECK_FALSE(next.save(20));
   }
   SUBCASE("it was begun after this run had") {
-    life next(place, "c", of_term(30));
-    REQUIRE(next.open());
-    next.begins_with(10);
-    REQUIRE(next.begin());
+    auto next = begun_from(place, "c", of_term(30), 10);
     (void)cut.put(25);
     CHECK_FALSE(next.save(25));
   }
@@ -264,10 +265,7 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
     place.fault = [&why](const char*, const std::string& name) {
       return name == "20/troupe-manifest.json" ? why : std::nullopt;
     };
-    life next(place, "c", of_term(30));
-    REQUIRE(next.open());
-    next.begins_with(10);
-    REQUIRE(next.begin());
+    auto next = begun_from(place, "c", of_term(30), 10);
     CHECK_FALSE(next.save(20));
     why.reset();
     CHECK_FALSE(next.save(20));
@@ -280,10 +278,7 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
     CHECK_FALSE(next.save(20));
   }
   SUBCASE("its saver completes it at the moment that its number is begun again") {
-    life next(place, "c", of_term(30));
-    REQUIRE(next.open());
-    next.begins_with(10);
-    REQUIRE(next.begin());
+    auto next = begun_from(place, "c", of_term(30), 10);
     bool once = false;
     place.fault = [&](const char* what, const std::string& name) -> std::optional<error> {
       if (std::string(what) == "put" && name == ".troupe/steps/20" && !std::exchange(once, true))
@@ -299,10 +294,7 @@ TEST_CASE("a step that another run has left in a save gives way as long as it is
   SUBCASE("its manifest is cut short") {
     REQUIRE(late.complete());
     place.files.at("20/troupe-manifest.json").resize(40);
-    life next(place, "c", of_term(30));
-    REQUIRE(next.open());
-    next.begins_with(10);
-    REQUIRE(next.begin());
+    auto next = begun_from(place, "c", of_term(30), 10);
     CHECK(next.save(20));
   }
 }

@@ -146,6 +146,7 @@ result<void> step_catalog::look_again(std::uint64_t step) {
 }
 
 void step_catalog::read_manifest(found_step& found) {
+  found.is_no_manifest = false;
   const auto name = manifest_of_step(found.step, found.directory);
   const auto text = storage_->get_small(name, limits::manifest_bytes_max);
   if (!text) {
