@@ -130,7 +130,7 @@ json::object machines_binding(const elastic_job& job, const operator_policy& pol
 
 json::array master_command(const elastic_job& job, const operator_policy& policy, bool topology) {
   json::array words{"actor-master",
-                    fmt::format("--listen=0.0.0.0:{}", master_port),
+                    fmt::format("--listen=*:{}", master_port),
                     fmt::format("--nnodes={}:{}", job.nodes.min, job.nodes.max),
                     "--rdzv-id=" + job.name,
                     "--elastic-job=" + job.name,
@@ -344,8 +344,14 @@ api_request create_master_pod(const elastic_job& job, const operator_policy& pol
                                                toleration("node.kubernetes.io/not-ready")}},
                    {"containers", json::array{master_container(job, policy, topology)}},
                    {"volumes", std::move(volumes)}};
+  auto& spec = pod["spec"].as_object();
   if (policy.gang == gang::volcano)
-    pod["spec"].as_object()["schedulerName"] = "volcano";
+    spec["schedulerName"] = "volcano";
+  // Its image may be in the registry of theirs, and it is worth as much as what it keeps alive.
+  const json::value workers(job.pod_template);
+  for (const auto* as_of_workers : {"imagePullSecrets", "priorityClassName", "priority"})
+    if (const auto* said = member(workers, {"spec", as_of_workers}))
+      spec[as_of_workers] = *said;
   return {"POST", fmt::format("/api/v1/namespaces/{}/pods", job.name_space), "application/json",
           json::serialize(pod)};
 }

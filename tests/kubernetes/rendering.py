@@ -78,6 +78,8 @@ CASES = {
                 {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
                 {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
             ],
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+            "priorityClassName": "system-cluster-critical",
         }
     ),
 }

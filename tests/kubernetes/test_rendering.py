@@ -177,6 +177,8 @@ def test_the_lists_of_values_arrive() -> None:
     for spec in (spec, made("all").of("Pod")["spec"]):
         for key in ("imagePullSecrets", "nodeSelector", "tolerations"):
             assert spec[key] == values[key]
+    spec = made("all").of("Deployment")["spec"]["template"]["spec"]
+    assert (spec["affinity"], spec["priorityClassName"]) == (values["affinity"], values["priorityClassName"])
     assert operator("all")["resources"] == {"requests": values["resources"]["requests"]}
 
 
