@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,7 @@ struct description {
   std::vector<device> devices;
   std::vector<pair> pairs;
   std::string driver, collectives;
+  std::chrono::milliseconds begins_after{};
   std::uint64_t group_bandwidth = 0;
   std::string group_failed;
   std::optional<misbehaviour> group_does;
@@ -180,6 +182,8 @@ result<description> read(std::string_view json) {
     for (const auto& value : m.list("pairs"))
       add_pair(value, all, problem);
     all.driver = m.text("driver");
+    all.begins_after =
+        std::chrono::milliseconds(m.number("begins_after_ms", 0, milliseconds_max, 0));
     all.collectives = m.text("collectives");
     all.group_bandwidth = m.number("group_bandwidth", 1, number_max, 40'000);
     all.group_failed = m.text("group_failed");
@@ -224,6 +228,7 @@ class simulation final : public device_port {
   bool has_accelerators() const override { return true; }
 
   result<std::vector<device_facts>> list() override {
+    std::this_thread::sleep_for(all_.begins_after);
     if (!all_.driver.empty())
       return failure(errc::refused, all_.driver);
     std::vector<device_facts> facts;
