@@ -23,6 +23,22 @@ inline constexpr auto train_on_within = 30min;
 /// How long workers train on where the network does not answer and other nodes may have formed a
 /// world without this one: longer than a master that was cut off itself forgives.
 inline constexpr auto isolated_within = 15s;
+/// Other nodes that a node asks whether they have the master, and how often.
+inline constexpr std::size_t neighbours_max = 3;
+inline constexpr auto neighbours_asked_every = 1s;
+/// How much later than a node has missed its master: the others notice its end up to a beat later.
+constexpr duration neighbours_asked_after(duration of_lease) {
+  return of_lease / 2;
+}
+/// When none of them has answered: this node is the one that is cut off, or all are. A machine that
+/// stands still takes the connection and answers nothing, which is known after `dial_within`.
+constexpr duration neighbours_silent_within(duration of_lease) {
+  return neighbours_asked_after(of_lease) + dial_within + 500ms;
+}
+static_assert(lease + neighbours_silent_within(lease) < isolated_within);
+/// Nodes that ask this one at once, and how long each may be here.
+inline constexpr std::size_t neighbours_asking_max = 16;
+inline constexpr auto neighbours_ask_within = 5s;
 /// As long as a master hears no node, no loss would help the job; but nodes do not dial for ever.
 inline constexpr auto isolated_at_most = connect_within;
 inline constexpr auto redial_first = 100ms;

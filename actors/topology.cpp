@@ -169,6 +169,20 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                        };
                        return network_prober::start(ctx, name, host, bulk, {report, master});
                      }),
+                 // It asks the uplink, also one that is started again before it.
+                 sup::worker(
+                     "neighbours", restart::permanent, stop_within{1s}, at.neighbours,
+                     [at, lease = options.uplink.lease, bulk = world.bulk](sup::context& ctx) {
+                       using namespace messages;
+                       return neighbours::start(
+                           ctx, lease, bulk,
+                           {[uplink = at.uplink](const msg<ReachRequest>& m) {
+                              sup::post(uplink, m);
+                            },
+                            [uplink = at.uplink](const msg<NeighboursSaid>& m) {
+                              sup::post(uplink, m);
+                            }});
+                     }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
                              [o = options, at, jitter, who, transport = world.transport,

@@ -41,6 +41,7 @@ json::array variables_of(const node_pods_job& job, const node_pod_part& part) {
   json::array all{variable_of_field("POD_NAME", "metadata.name"),
                   variable_of_field("POD_IP", "status.podIP"),
                   variable_of_field("NODE_IP", "status.hostIP"),
+                  variable_of_field("NODE_NAME", "spec.nodeName"),
                   variable("ELASTIC_JOB_NAME", job.name),
                   variable("PET_RDZV_ID", job.name),
                   variable("PET_RDZV_CONF",

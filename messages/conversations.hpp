@@ -39,9 +39,11 @@ using directives = kind_list<Prepare, Start, RankOwners, Stop, EndWanted, Leave,
 using shell_questions = kind_list<TreeRequest, StacksRequest, ScaleRequest>;
 using shell_answers = kind_list<TreeReport, StacksReport, ScaleReport>;
 
-/// Between nodes, on bulk links: for copies of snapshots, and to probe what is between them.
+/// Between nodes, on bulk links: for copies of snapshots, to probe what is between them, and to ask
+/// for the master.
 using copies = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 using group_probe = kind_list<ProbeBegin, ProbePart, ProbeTaken, ProbeKey, ProbePassed>;
+using neighbour_words = kind_list<MasterSought, MasterKnown>;
 
 /// A node supervisor's child probes devices, and answers.
 using probe_wishes = kind_list<NodeProbeWanted, DevicesProbeWanted>;
@@ -61,7 +63,7 @@ using node_internal =
     kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
               WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
               MasterLinked, SnapshotWanted, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace,
-              CopiesPlace, WatchRequest, Watched>;
+              CopiesPlace, WatchRequest, Watched, MasterReach, ReachRequest, NeighboursSaid>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,
@@ -109,11 +111,11 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 } // namespace detail
 
 static_assert(
-    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, copies, group_probe, probe_wishes,
-                           probe_answers, dump_kinds, membership_news, master_internal,
-                           node_internal, journal_records, keeper_orders, keeper_news, worker_news,
-                           worker_requests, store_answers, operator_internal>,
+    detail::each_in_one_of<
+        all_kinds, handshake, node_reports, uplink_directives, directives, shell_questions,
+        shell_answers, copies, group_probe, neighbour_words, probe_wishes, probe_answers,
+        dump_kinds, membership_news, master_internal, node_internal, journal_records, keeper_orders,
+        keeper_news, worker_news, worker_requests, store_answers, operator_internal>,
     "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

@@ -6,6 +6,7 @@
 #include "messages/journal.capnp.h"
 #include "messages/keeper.capnp.h"
 #include "messages/membership.capnp.h"
+#include "messages/neighbours.capnp.h"
 #include "messages/network_check.capnp.h"
 #include "messages/operator.capnp.h"
 #include "messages/rendezvous.capnp.h"
@@ -50,6 +51,8 @@ using all_kinds = kind_list<
     // network check
     NodeProbeWanted, NodeProbed, GroupProbeWanted, GroupProbed, ProbeBegin, ProbePart, ProbeTaken,
     ProbeKey, ProbePassed, DevicesProbeWanted, CheckWanted, NodesChecked,
+    // neighbours
+    MasterReach, ReachRequest, MasterSought, MasterKnown, NeighboursSaid,
     // shell
     TreeRequest, TreeReport, StacksRequest, StacksReport, ScaleRequest, ScaleReport,
     // journal

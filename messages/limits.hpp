@@ -14,6 +14,8 @@ inline constexpr unsigned nesting_max = 32;
 /// Of a Hello: options of the job, and the bytes of all their names, values and files.
 inline constexpr std::size_t job_options_max = 64;
 inline constexpr std::size_t job_option_content_max = 128u << 10;
+/// Other names of a node's machine, in its hello.
+inline constexpr unsigned machine_names_max = 4;
 static_assert(job_option_content_max <= handshake_frame_max / 2);
 /// How many times its own size a message may be read before the reader refuses (amplification
 /// through shared pointers).

@@ -91,6 +91,10 @@ struct Hello {
   changesJob @20 :Bool;
   # Of a shell: it is here to change the job (ScaleRequest), and not only to look at it. A certificate must allow that.
 
+  machine @21 :List(Text);
+  # Other names of the machine that this node is on, as its pod was told them: by these a file that tells of the network may know it. At most
+  # limits::machine_names_max.
+
   enum Role {
     node @0;
     shell @1;
@@ -103,6 +107,8 @@ struct Hello {
     # copies.capnp
     probe @1;
     # network_check.capnp
+    neighbours @2;
+    # neighbours.capnp
   }
 }
 
@@ -215,6 +221,8 @@ struct WorkerFailure {
     killed @4;
     preempted @5;
     hung @6;
+    network @7;
+    # An older build takes it for the program's own.
   }
 }
 
@@ -277,6 +285,7 @@ struct NodePresent {
   switches @9 :List(Text);
   rankIsFound @10 :Bool;
   maxRestarts @11 :UInt32;
+  machine @12 :List(Text);
   # As in Hello.
 }
 

@@ -2,6 +2,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::messages");
+using Neighbours = import "neighbours.capnp";
 
 # Conversation: rendezvous — the master forms a numbered generation out of the nodes that are present.
 #
@@ -35,6 +36,9 @@ struct Member {
 
   masterIndex @8 :UInt32;
   # Which group rank the node with group rank 0 would have, had the network not been looked at (MASTER_INDEX).
+
+  bulkPort @9 :UInt16;
+  # As in Hello.
 }
 
 struct World {
@@ -60,6 +64,9 @@ struct Seat {
   restartCount @3 :UInt32;
   sinceFailureMs @4 :UInt64;
   # As in World.
+
+  neighbours @5 :List(Neighbours.Neighbour);
+  # Other nodes of the world, which this one asks for the master if it misses it: far apart in rank, so that one rack has not all of them.
 }
 
 struct Prepare {

@@ -3,6 +3,7 @@
 #include "actors/node_supervisor/checkpoint_saver/persister/persister.hpp"
 #include "actors/node_supervisor/checkpoint_saver/replicator/replicator.hpp"
 #include "actors/node_supervisor/hang_watchdog/hang_watchdog.hpp"
+#include "actors/node_supervisor/neighbours/neighbours.hpp"
 #include "actors/node_supervisor/network_prober/network_prober.hpp"
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
@@ -22,6 +23,7 @@ struct node_addresses {
   sup::address<worker_channel::handle> worker_channel;
   sup::address<hang_watchdog::handle> hang_watchdog;
   sup::address<network_prober::handle> network_prober;
+  sup::address<neighbours::handle> neighbours;
   sup::address<sup::supervisor_handle> root;
 };
 

@@ -145,6 +145,8 @@ struct launcher_options {
 
   /// The switches above this node, the top of the network first.
   std::vector<std::string> switches;
+  /// Other names of the machine below this node, as its pod was told them.
+  std::vector<std::string> machine;
   /// The directory of RANK_AFTER_ACC and MASTER_INDEX; empty: none.
   std::string rank_files;
 

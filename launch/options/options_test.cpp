@@ -419,6 +419,11 @@ TEST_CASE("ranks by the network") {
   auto pod = eight_cpus();
   pod.environment["PET_SWITCHES"] = "rack-7";
   CHECK(accepted({"t.py"}, pod).switches == std::vector<std::string>{"rack-7"});
+  CHECK(accepted({"t.py"}, pod).machine.empty());
+  pod.environment["NODE_NAME"] = "gpu-4";
+  pod.environment["NODE_IP"] = " 192.168.0.4 ";
+  pod.environment["MA_CURRENT_HOST_IP"] = std::string(300, 'x');
+  CHECK(accepted({"t.py"}, pod).machine == std::vector<std::string>{"gpu-4", "192.168.0.4"});
 }
 
 TEST_CASE("ranks that are only printed: no script, and the nodes of the file unless said") {

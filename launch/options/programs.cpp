@@ -209,6 +209,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!switches)
     return refused(switches.error());
   o.switches = *switches;
+  o.machine = machine_names(machine.environment);
   if (auto wrong = derive_master_away(o))
     return refused(*wrong);
   if (auto wrong = derive_interpreter(o, python, machine))

@@ -3,6 +3,7 @@
 #include "launch/options/arguments.hpp"
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/values.hpp"
+#include "messages/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
@@ -99,6 +100,20 @@ result<std::vector<std::string>> parse_switches(const std::string& text) {
                                                 "expected names with / between them",
                                                 text));
   }
+  return names;
+}
+
+std::vector<std::string> machine_names(const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> names;
+  for (const auto* variable : {"NODE_NAME", "NODE_IP", "MA_CURRENT_HOST_IP"}) {
+    const auto found = environment.find(variable);
+    if (found == environment.end())
+      continue;
+    const auto name = stripped(found->second);
+    if (!name.empty() && name.size() <= limits::name_max)
+      names.push_back(name);
+  }
+  static_assert(limits::machine_names_max >= 3);
   return names;
 }
 

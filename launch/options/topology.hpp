@@ -5,6 +5,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ result<topology_settings> derive_topology(const topology_arguments& w);
 
 /// "pod-0/rack-7", the top of the network first.
 result<std::vector<std::string>> parse_switches(const std::string& text);
+
+/// The name and the address of the machine below a pod, by the variables in which pods are told
+/// them: NODE_NAME, NODE_IP (DLRover's pods and this operator's), MA_CURRENT_HOST_IP (ModelArts).
+std::vector<std::string> machine_names(const std::map<std::string, std::string>& environment);
 
 /// What --print-ranks shows: the ranks of a file's nodes, without a run.
 struct ranks_request {

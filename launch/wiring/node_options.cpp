@@ -3,6 +3,7 @@
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/machine.hpp"
+#include "launch/wiring/master_wiring.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/net/addresses.hpp"
 
@@ -42,6 +43,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.uplink.wanted_rank = o.rendezvous.node_rank;
   n.uplink.rank_is_found = o.rendezvous.node_rank_is_found;
   n.uplink.switches = o.switches;
+  n.uplink.machine = o.machine;
   if (o.nodes_said) {
     n.uplink.nodes_min = o.nodes_min;
     n.uplink.nodes_max = o.nodes_max;
@@ -52,6 +54,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.uplink.master = ports::to_string(master);
   n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
   n.uplink.train_on_within = o.master_away_timeout;
+  n.uplink.lease = link_timing_of(o).lease;
   n.agent.node = n.uplink.node;
   n.agent.host = host_name();
   n.agent.slots = o.processes_per_node;

@@ -60,7 +60,8 @@ constexpr auto program = "actor-launcher";
 constexpr unsigned engine_threads = 1;
 
 // A node whose supervisor stands still may be replaced like one that is cut off; its workers train
-// beside those that replace them for no longer than a cut-off node's do.
+// beside those that replace them for no longer than a cut-off node's do where no other node tells
+// it so.
 static_assert(limits::supervisor_stopped_within <= limits::isolated_within);
 
 constexpr ports::kept_slot<messages::MasterPlace> master_slot{2};
@@ -348,6 +349,7 @@ class life {
       return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
     options->journal = (*taken)->options;
     options->membership.options.own = said;
+    options->recovery.beside = facts_.node;
     const auto cluster = cluster_of(options_.cluster, machine_, options_.rdzv_id,
                                     {options_.nodes_min, options_.nodes_max}, log_->sink());
     if (!cluster)

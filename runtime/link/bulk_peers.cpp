@@ -15,6 +15,8 @@ std::string not_served(ports::bulk_purpose what) {
     return "this node takes no copies of other nodes' images";
   case ports::bulk_purpose::PROBE:
     return "this node takes no part in checks of the network";
+  case ports::bulk_purpose::NEIGHBOURS:
+    return "this node is asked for no master";
   }
   return fmt::format("this node does not know purpose {} of a bulk link: is the other node's "
                      "Troupe a later version?",

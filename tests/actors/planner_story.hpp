@@ -152,7 +152,12 @@ struct planner_story {
 
  private:
   std::string tell(const recovery_core::effects& effects) {
-    said = notes(effects);
+    recovery_core::effects worth_saying;
+    for (const auto& e : effects)
+      if (const auto* n = std::get_if<recovery_core::note>(&e);
+          !n || n->event.name != std::string("nodes_by_rank"))
+        worth_saying.push_back(e);
+    said = notes(worth_saying);
     recovery_core::effects others;
     for (const auto& e : effects) {
       if (const auto* check = std::get_if<recovery_core::check_nodes>(&e))

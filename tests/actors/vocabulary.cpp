@@ -150,6 +150,14 @@ msg<Failed> failed(const node_name& node, std::uint64_t g, const std::vector<int
   });
 }
 
+msg<Failed> failed_with_words(const node_name& node, std::uint64_t g, const std::string& said) {
+  return someone().write<Failed>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    write_failures(b.initFailures(1), node, {1});
+    b.getFailures()[0].setMessage(said);
+  });
+}
+
 msg<Stopped> stopped(const node_name& node, std::uint64_t g, const std::vector<int>& exit_codes) {
   return someone().write<Stopped>(generation{g}, [&](auto b) {
     b.setNode(node);

@@ -59,6 +59,9 @@ messages::msg<messages::Prepared> prepared(const node_name& node, std::uint64_t 
                                            std::uint16_t store_port = 0);
 messages::msg<messages::Conclude> conclude(bool success, const std::string& reason = "because");
 messages::msg<messages::Running> running(const node_name& node, std::uint64_t g);
+/// Its local rank 0, with exit code 1 and this line.
+messages::msg<messages::Failed> failed_with_words(const node_name& node, std::uint64_t g,
+                                                  const std::string& said);
 /// Local rank 0, 1, … with these exit codes.
 messages::msg<messages::Failed> failed(const node_name& node, std::uint64_t g,
                                        const std::vector<int>& exit_codes = {1});

@@ -139,8 +139,8 @@ TEST_CASE("what a newer peer adds is passed over, wherever it stands") {
   CHECK(
       to_text(prepare) ==
       R"(Prepare(generation = 3) (world = (generation = 3, worldSize = 16, members = [)"
-      R"((node = "n1", slots = 8, groupRank = 0, firstRank = 0, firstRoleRank = 0, roleWorldSize = 0, incarnation = 0, masterIndex = 0), )"
-      R"((node = "n2", slots = 8, groupRank = 1, firstRank = 8, firstRoleRank = 0, roleWorldSize = 0, incarnation = 0, masterIndex = 0)], restartCount = 0, sinceFailureMs = 0)))");
+      R"((node = "n1", slots = 8, groupRank = 0, firstRank = 0, firstRoleRank = 0, roleWorldSize = 0, incarnation = 0, masterIndex = 0, bulkPort = 0), )"
+      R"((node = "n2", slots = 8, groupRank = 1, firstRank = 8, firstRoleRank = 0, roleWorldSize = 0, incarnation = 0, masterIndex = 0, bulkPort = 0)], restartCount = 0, sinceFailureMs = 0)))");
 }
 
 TEST_CASE("a value that a newer peer added to an enumeration is none of ours, and no error") {

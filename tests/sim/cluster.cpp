@@ -209,6 +209,7 @@ void cluster::supervise(const std::string& name) {
   o.uplink.master = ports::to_string({master_name(), master_port});
   o.uplink.connect_within = options_.connect_within;
   o.uplink.train_on_within = options_.train_on_within;
+  o.uplink.lease = options_.lease;
   o.agent.node = name;
   o.agent.slots = options_.slots;
   o.agent.stop_within = options_.stop_within;

@@ -156,6 +156,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       o.checks_nodes = (o.check_bytes = number) > 0;
     else if (name == "library")
       have_library = number > 0;
+    else if (name == "notices")
+      o.trainers.hangs = number == 0;
     else if (name == "writes" && time)
       o.checkpoints.write_min = o.checkpoints.write_max = *time;
     else

@@ -15,10 +15,11 @@ namespace troupe::transcripts {
 /// tests/sim/faults.hpp it knows
 ///
 /// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]
-///   [steps T] [channel T] [check BYTES] [library 1]`: a master, and N nodes yet to join; with
-///   `steps` their workers report a step every T, with `channel` they dial their node supervisor T
-///   after their start, with `check` nodes are checked first, by messages of so many bytes, and
-///   with `library` by their devices;
+///   [steps T] [channel T] [check BYTES] [library 1] [notices 0]`: a master, and N nodes yet to
+///   join; with `steps` their workers report a step every T, with `channel` they dial their node
+///   supervisor T after their start, with `check` nodes are checked first, by messages of so many
+///   bytes, and with `library` by their devices; with `notices 0` the loss of a peer ends no
+///   worker;
 /// - `advance T`: time passes;
 /// - `story`: from here on only what a launcher tells its user is seen;
 /// - `tree [NAME]…`: a shell asks for the living tree; with names, of the rows called so;

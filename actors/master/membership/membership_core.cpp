@@ -33,7 +33,6 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   auto hello = m.read();
   const node_name node = hello->getNode().cStr();
   const incarnation which{hello->getIncarnation()};
-
   // The master that begins anew hears it: its link ends with this one.
   TROUPE_RARE_IF(job_options_.is_taking(), "membership: a node comes while options are taken");
   if (job_options_.is_taking())
@@ -163,6 +162,7 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
                                                    b.setStopWithinMs(hello.getStopWithinMs());
                                                    b.setBulkPort(hello.getBulkPort());
                                                    b.setSwitches(hello.getSwitches());
+                                                   b.setMachine(hello.getMachine());
                                                    b.setRankIsFound(hello.getRankIsFound());
                                                    b.setMaxRestarts(hello.getMaxRestarts());
                                                  })

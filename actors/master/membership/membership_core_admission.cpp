@@ -37,6 +37,12 @@ membership_core::validation_error(instant now, Hello::Reader& hello) const {
   if (hello.getWorkerRole().size() > limits::name_max)
     return refusal{fmt::format("its workers' role has {} bytes; {} are possible (--role)",
                                hello.getWorkerRole().size(), limits::name_max)};
+  for (const auto name : hello.getMachine())
+    if (name.size() > limits::name_max || hello.getMachine().size() > limits::machine_names_max)
+      return refusal{fmt::format("its machine has {} other names, one of {} bytes; {} of {} bytes "
+                                 "are possible (NODE_NAME, NODE_IP)",
+                                 hello.getMachine().size(), name.size(), limits::machine_names_max,
+                                 limits::name_max)};
   if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
     return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
                                hello.getSlots(), limits::local_world_max)};

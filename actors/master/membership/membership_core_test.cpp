@@ -54,6 +54,7 @@ TEST_SUITE("membership_core") {
       b.setWorkerRole("reader");
       b.setBulkPort(4713);
       b.initSwitches(2).set(1, "leaf-7");
+      b.initMachine(1).set(0, "gpu-4");
       b.initState().setGeneration(5);
     });
     const auto effects = s.core.hello(s.now, session_id{1}, m);
@@ -69,6 +70,7 @@ TEST_SUITE("membership_core") {
     CHECK(p->getBulkPort() == 4713);
     REQUIRE(p->getSwitches().size() == 2);
     CHECK(p->getSwitches()[1] == "leaf-7");
+    CHECK(p->getMachine()[0] == "gpu-4");
     CHECK(s.core.session_of("a") == session_id{1});
   }
 

@@ -15,11 +15,6 @@ using network_check::probe_result;
 
 namespace {
 
-std::uint64_t milliseconds(duration d) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
-}
-
 /// What a node says of itself goes into sentences.
 std::string shortened(std::string words) {
   if (words.size() > limits::check_words_max) {
@@ -66,27 +61,7 @@ check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWante
   for (index n = 0; n < all.size(); ++n)
     all[n] = n;
   ask_alone(out, now, all, step::alone);
-  return out;
-}
-
-check_run_core::effects check_run_core::node_probed(instant now, const msg<NodeProbed>& m) {
-  effects out;
-  auto r = m.read();
-  const auto n = find(r->getNode().cStr());
-  if (!n || r->getCheck() != number_ || now_->open.count({0, *n}) == 0 ||
-      (now_->at != step::alone && now_->at != step::alone_again))
-    return out;
-  now_->nodes[*n].library = r->getCollectives().cStr();
-  now_->nodes[*n].ranks = r->getRanks() <= limits::probed_devices_max ? r->getRanks() : 0;
-  const std::string failed = r->getFailed().cStr();
-  probe_result found{failed.empty() ? probe_result::kind::passed : probe_result::kind::failed,
-                     r->getSeconds(), failed};
-  auto& known = now_->results.alone[*n];
-  // Of two times the shorter one says what the machine can do.
-  if (now_->at == step::alone_again && known && failed.empty())
-    found.seconds = std::min(found.seconds, known->seconds);
-  known = found;
-  answered(out, now, 0, *n);
+  now_->alone_until = now_->until;
   return out;
 }
 
@@ -96,7 +71,7 @@ check_run_core::effects check_run_core::group_probed(instant now, const msg<Grou
   const auto n = find(r->getNode().cStr());
   if (!n || r->getCheck() != number_)
     return out;
-  if (r->getRound() < now_->round)
+  if (r->getRound() < now_->round || now_->at == step::late)
     heard_late(*r, *n);
   if (r->getRound() != now_->round || now_->open.count({r->getGroup(), *n}) == 0)
     return out;
@@ -153,6 +128,8 @@ check_run_core::effects check_run_core::node_lost(instant now, const msg<NodeLos
       groups.push_back(which.first);
   for (const auto g : groups)
     answered(out, now, g, *n);
+  if (now_ && now_->late.count(*n) != 0)
+    no_longer_late(out, now, *n);
   return out;
 }
 
@@ -181,35 +158,9 @@ void check_run_core::begin_step(instant now, step which, duration within) {
   now_->step_began = now;
   now_->until = now + within + limits::check_on_the_way;
   now_->open.clear();
+  now_->begin_devices.clear();
+  now_->devices_open = 0;
   now_->asked = 0;
-}
-
-void check_run_core::ask_alone(effects& out, instant now, const std::vector<index>& nodes,
-                               step which) {
-  begin_step(now, which, options_.within);
-  for (const auto n : nodes) {
-    now_->open.emplace(std::pair{std::size_t{0}, n}, true);
-    out.push_back(say{name(n), node_question(now_->nodes[n].trained).any()});
-  }
-  now_->asked = nodes.size();
-}
-
-msg<NodeProbeWanted> check_run_core::node_question(bool trained) {
-  return author_.write<NodeProbeWanted>({}, [&](NodeProbeWanted::Builder b) {
-    b.setCheck(number_);
-    b.setWithinMs(milliseconds(options_.within));
-    b.setTrained(trained);
-    if (options_.box_pairs.empty())
-      return;
-    auto box = b.initBox();
-    box.setMinBandwidth(options_.box_bandwidth_min);
-    box.setMinChannels(options_.box_channels_min);
-    auto pairs = box.initPairs(static_cast<unsigned>(options_.box_pairs.size()));
-    for (unsigned i = 0; i < options_.box_pairs.size(); ++i) {
-      pairs[i].setFirst(options_.box_pairs[i].first);
-      pairs[i].setSecond(options_.box_pairs[i].second);
-    }
-  });
 }
 
 /// Libraries of two versions may not understand each other; that one node has another one is no
@@ -271,7 +222,7 @@ void check_run_core::ask_ring(effects& out, std::size_t group, const std::vector
       for (unsigned i = 0; i < sizes.size(); ++i)
         bytes.set(i, sizes[i]);
       b.setRepeats(repeats);
-      b.setWithinMs(milliseconds(within));
+      b.setWithinMs(static_cast<std::uint64_t>(milliseconds_of(within)));
       b.setDevices(devices);
       b.setFirstRank(first_rank);
       b.setRanks(by.ranks);
@@ -285,14 +236,25 @@ void check_run_core::ask_ring(effects& out, std::size_t group, const std::vector
       out.push_back(say{name(members[place]), request.any()});
   }
   now_->asked += members.size();
+  bool begin = false;
+  if (by.ranks > 0)
+    for (const auto n : members)
+      begin = !std::exchange(now_->nodes[n].has_begun, true) || begin;
+  now_->begin_devices.push_back(begin);
+  if (begin)
+    now_->devices_open += members.size();
 }
 
-/// The others have had as much time as those that answered needed, and more.
+/// The others have had as much time as those that answered needed, and more. Not so devices that
+/// reduce by their library for the first time: how long that takes at one node says nothing of
+/// another.
 void check_run_core::answered(effects& out, instant now, std::size_t group, index n) {
   now_->open.erase({group, n});
   if (now_->open.empty())
     return end_step(out, now);
-  if (2 * (now_->asked - now_->open.size()) >= now_->asked)
+  if (group < now_->begin_devices.size() && now_->begin_devices[group])
+    --now_->devices_open;
+  if (now_->devices_open == 0 && 2 * (now_->asked - now_->open.size()) >= now_->asked)
     now_->until =
         std::min(now_->until, now_->step_began + std::max<duration>(limits::check_patience_least,
                                                                     limits::check_patience_factor *
@@ -302,11 +264,11 @@ void check_run_core::answered(effects& out, instant now, std::size_t group, inde
 void check_run_core::end_step(effects& out, instant now) {
   switch (now_->at) {
   case step::alone:
+    await_late(out, now);
+    return after_alone(out, now);
   case step::alone_again:
-    for (const auto& [which, unused] : now_->open)
-      if (auto& known = now_->results.alone[which.second]; !known)
-        known = probe_result{};
-    return now_->at == step::alone ? after_alone(out, now) : next_round(out, now);
+  case step::late:
+    return next_round(out, now);
   case step::groups:
     for (const auto& [which, unused] : now_->open)
       out.push_back(note{silent_in_words(name_on_links(which.second), now)});
@@ -317,28 +279,11 @@ void check_run_core::end_step(effects& out, instant now) {
   }
 }
 
-/// A process that happened to run beside the probe makes a machine look slow. So those that do are
-/// probed twice.
-void check_run_core::after_alone(effects& out, instant now) {
-  std::vector<double> times;
-  for (const auto& r : now_->results.alone)
-    if (r && r->what == probe_result::kind::passed)
-      times.push_back(r->seconds);
-  const auto usual = network_check::quantile(times, 0.5);
-  std::vector<index> slow;
-  for (index n = 0; n < now_->nodes.size(); ++n)
-    if (const auto& r = now_->results.alone[n];
-        r && r->what == probe_result::kind::passed && !now_->nodes[n].lost &&
-        network_check::is_slow(r->seconds, usual, options_.policy))
-      slow.push_back(n);
-  if (slow.empty())
-    next_round(out, now);
-  else
-    ask_alone(out, now, slow, step::alone_again);
-}
-
 void check_run_core::next_round(effects& out, instant now) {
+  settle_late(now);
   auto next = network_check::next_step(now_->results, options_.policy);
+  if (std::holds_alternative<network_check::verdict>(next) && waits_for_late(now))
+    return;
   if (const auto* v = std::get_if<network_check::verdict>(&next);
       v && is_undecidable(*v) && call_witness())
     next = network_check::next_step(now_->results, options_.policy);

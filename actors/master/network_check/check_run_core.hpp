@@ -54,8 +54,10 @@ struct network_check_options {
 /// round as network_check_core wants them, and answers with what follows.
 ///
 /// Each step ends when all have answered or the time for it is over; once half of them have, the
-/// others' time shrinks to a multiple of theirs. So a node that is dead or cut off costs seconds
-/// and never the whole limit, which has to be long enough for the slowest driver.
+/// others' time shrinks to a multiple of theirs. So a link that is cut costs seconds and never the
+/// whole limit, which has to be long enough for the slowest driver. A driver that is slow to begin
+/// looks like one that hangs, however: a node whose own probe is late is waited for up to the
+/// limit, while the others go on, and the first group of each node's devices has all of it.
 ///
 /// The master is called as a witness once a verdict is undecidable without one, and only where no
 /// node of the check is on its machine.
@@ -99,7 +101,7 @@ class check_run_core {
   std::string in_words() const;
 
  private:
-  enum class step { alone, alone_again, groups, perf_test };
+  enum class step { alone, alone_again, groups, late, perf_test };
   using index = network_check::node_index;
 
   struct node {
@@ -112,6 +114,7 @@ class check_run_core {
     // What its devices can take part in a group by.
     std::string library;
     std::uint32_t ranks = 0;
+    bool has_begun = false; ///< was asked to reduce by it
   };
   /// How a group reduces and gathers: by the devices' library, or by its members' ring.
   struct means {
@@ -132,9 +135,15 @@ class check_run_core {
     std::size_t measured_nodes = 0;
     means measured_by;
     std::vector<messages::msg<messages::GroupProbed>> measured;
+    /// Whose own probe is not over, up to `alone_until`: the seconds of their first answer, if they
+    /// are asked once more.
+    std::map<index, std::optional<double>> late;
+    instant alone_until;
     // Of the step.
     instant step_began, until;
     std::map<std::pair<std::size_t, index>, bool> open; ///< group (0 if alone) and node
+    std::vector<bool> begin_devices; ///< by group: of some member's devices it is the first
+    std::size_t devices_open = 0;    ///< members of such groups that have not answered
     std::size_t asked = 0;
     std::optional<network_check::verdict> said;
   };
@@ -147,8 +156,6 @@ class check_run_core {
   }
   std::optional<index> find(const std::string& name) const;
   void begin_step(instant now, step which, duration within);
-  void ask_alone(effects& out, instant now, const std::vector<index>& nodes, step which);
-  messages::msg<messages::NodeProbeWanted> node_question(bool trained);
   means means_of(const std::vector<index>& members) const;
   void ask_groups(effects& out, instant now, const network_check::groups& wanted);
   void write_members(messages::GroupProbeWanted::Builder to, const std::vector<index>& members,
@@ -157,18 +164,29 @@ class check_run_core {
                 const std::vector<std::uint64_t>& sizes, std::uint32_t repeats, duration within);
   void answered(effects& out, instant now, std::size_t group, index n);
   void end_step(effects& out, instant now);
-  void after_alone(effects& out, instant now);
   void next_round(effects& out, instant now);
   bool call_witness();
   void heard_late(messages::GroupProbed::Reader r, index n);
   void measure_all(effects& out, instant now);
   void conclude(effects& out, instant now);
 
+  // Each by itself (check_run_core_alone.cpp).
+  void ask_alone(effects& out, instant now, const std::vector<index>& nodes, step which);
+  messages::msg<messages::NodeProbeWanted> node_question(bool trained);
+  void after_alone(effects& out, instant now);
+  double usual_seconds() const;
+  void await_late(effects& out, instant now);
+  void late_answered(effects& out, instant now, index n, network_check::probe_result found);
+  void no_longer_late(effects& out, instant now, index n);
+  bool waits_for_late(instant now);
+  void settle_late(instant now);
+
   // Words (check_run_words.cpp).
   log::event begun_in_words() const;
   std::string speaker_in_words(const std::string& name_on_links) const;
   log::event group_failed_in_words(messages::GroupProbed::Reader r) const;
   log::event silent_in_words(const node_name& silent, instant now) const;
+  log::event late_in_words(instant now) const;
   log::event in_words(const network_check::finding& f) const;
   void tell_findings(effects& out) const;
   void tell_nodes(effects& out) const;

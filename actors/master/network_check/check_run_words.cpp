@@ -72,6 +72,7 @@ std::string check_run_core::in_words() const {
     return "idle";
   const auto which = now_->at == step::groups      ? fmt::format("in groups, round {}", now_->round)
                      : now_->at == step::perf_test ? std::string("all together")
+                     : now_->at == step::late      ? std::string("and waits for late ones")
                                                    : std::string("each by itself");
   return fmt::format("checks {} {}; {} of {} have answered", counted(now_->count, "node"), which,
                      now_->asked - now_->open.size(), now_->asked);
@@ -116,6 +117,22 @@ log::event check_run_core::silent_in_words(const node_name& silent, instant now)
            {"node", silent},
            {"peer", std::string()},
            {"reason", reason}}};
+}
+
+log::event check_run_core::late_in_words(instant now) const {
+  std::vector<node_name> late;
+  for (const auto& [n, unused] : now_->late)
+    late.push_back(name(n));
+  const bool one = late.size() == 1;
+  return {log::level::notice,
+          "node_late",
+          fmt::format("{} {} after {}: the others go on, and {} faulty unless it ends within {} "
+                      "(--network-check-timeout)",
+                      few_of(late),
+                      one ? "has not ended its own probe" : "have not ended their own probes",
+                      troupe::in_words(now - now_->step_began), one ? "it is" : "each is",
+                      troupe::in_words(now_->alone_until - now)),
+          {{"names", few_of(late)}, {"nodes", static_cast<std::int64_t>(late.size())}}};
 }
 
 log::event check_run_core::in_words(const finding& f) const {

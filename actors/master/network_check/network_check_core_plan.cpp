@@ -182,7 +182,7 @@ groups plan(const evidence& e, std::size_t round_number, const policy& with) {
   // Three nodes have used all their links in round 0.
   if (round_number == 1 && e.here > 3)
     mix(d, e, cleared);
-  if (round_number == 2 && e.here > 3)
+  if (round_number >= 2 && e.here > 3)
     probe_ring(d, e);
   if (round_number >= 2 && e.here <= with.all_links_up_to)
     probe_unused_links(d, cleared);

@@ -22,6 +22,18 @@ constexpr std::array out_of_memory_words{"out of memory", "outofmemoryerror",
                                          "can't allocate memory", "cannot allocate memory",
                                          "std::bad_alloc"};
 
+/// What NCCL, PyTorch's store client, Gloo's connections, the kernel and HCCL say when they cannot
+/// reach a peer, in this order. A port that is in use is none of it.
+constexpr std::array network_words{"ncclremoteerror",
+                                   "got completion from peer",
+                                   "client socket has timed out",
+                                   "client socket has failed to connect",
+                                   "gloo/transport/tcp/pair",
+                                   "no route to host",
+                                   "network is unreachable",
+                                   "ei0006",
+                                   "getting socket times out"};
+
 /// Nothing: it does not say so. Else the line that does.
 using match = std::optional<std::string>;
 
@@ -123,6 +135,15 @@ match of_memory(const exit_evidence& e) {
                              : match();
 }
 
+/// Of chained exceptions an earlier one may be of the network, and was caught.
+match of_network(const exit_evidence& e) {
+  if (place_of(e.message, network_words) != std::string_view::npos)
+    return by_itself();
+  if (auto said = line_with(what_ended_it(e.traceback), network_words))
+    return said;
+  return e.traceback.empty() ? line_with(what_ended_it(last_words(e)), network_words) : match();
+}
+
 /// One question for each row of the table, so that the table alone decides the order.
 match is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
@@ -138,6 +159,8 @@ match is(exit_class which, const exit_evidence& e, const hardware_signs& signs) 
     return by_signal(e, sigkill) ? by_itself() : match();
   case exit_class::PREEMPTED:
     return by_signal(e, sigterm) ? by_itself() : match();
+  case exit_class::NETWORK:
+    return of_network(e);
   case exit_class::SOFTWARE:
   case exit_class::UNKNOWN:
     return by_itself();
@@ -158,6 +181,7 @@ const std::vector<exit_treatment>& exit_treatments() {
       {exit_class::OUT_OF_MEMORY, "out of memory", false, "memory ran out"},
       {exit_class::KILLED, "killed", false, "it was killed from outside"},
       {exit_class::PREEMPTED, "preempted", false, "it was asked to end from outside"},
+      {exit_class::NETWORK, "network", false, "it lost the network, or a peer"},
       {exit_class::SOFTWARE, "software", false, ""},
   };
   return table;

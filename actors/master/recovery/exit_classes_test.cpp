@@ -63,6 +63,33 @@ TEST_SUITE("exit classes") {
     CHECK(class_of({-6, false, "it was the ECC of an error", ""}) == "software");
   }
 
+  TEST_CASE("a network that is gone, in the words of what needs it") {
+    for (const char* said :
+         {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, ncclRemoteError: A call "
+          "failed possibly due to a network error",
+          "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer",
+          "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
+          "OSError: [Errno 113] No route to host", "EI0006: Getting socket times out"}) {
+      CAPTURE(said);
+      CHECK(class_of({1, false, said, ""}) == "network");
+      CHECK(class_by_log(std::string("Traceback (most recent call last):\n") + said + "\n") ==
+            std::string("network: ") + said);
+      // What it got over, and what its error file does not name, did not end it.
+      CHECK(class_by_log(std::string(said) + "\nstep 7\nValueError: x\n") == "software");
+      CHECK(class_by_log(said, 1, "Traceback ...\nValueError: x\n") == "software");
+      CHECK(class_by_log(said, -9) == "killed");
+      CHECK(class_of({1, false, "ValueError: x",
+                      std::string("Traceback (most recent call last):\n") + said +
+                          "\n\nDuring handling of the above exception, another one occurred:\n\n"
+                          "Traceback (most recent call last):\nValueError: x\n"}) == "software");
+    }
+    CHECK(class_of({1, false,
+                    "torch.distributed.DistNetworkError: The server socket has failed to listen on "
+                    "any local network address. EADDRINUSE: address already in use",
+                    ""}) == "software");
+    CHECK(class_of({1, false, "ConnectionResetError: a data set's server", ""}) == "software");
+  }
+
   TEST_CASE("what is in a log says hardware, wherever it stands; and the line is named") {
     CHECK(class_by_log("") == "software");
     CHECK(class_by_log("step 1\n"
@@ -127,7 +154,7 @@ TEST_SUITE("exit classes") {
     std::set<exit_class> seen;
     for (const auto& row : exit_treatments())
       CHECK(seen.insert(row.which).second);
-    CHECK(seen.size() == 6);
+    CHECK(seen.size() == 7);
     CHECK(std::string(treatment_of(exit_class::UNKNOWN).name) == "software");
   }
 }

@@ -78,14 +78,21 @@ void failure_ledger::put_root_cause_first() {
     const bool by_signal = f.exit_code < 0 && f.exit_code != -sigabrt;
     return !f.stopped && f.shown_at <= may_be_first && (f.before_start || by_signal);
   };
-  const auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
+  // A rank that has lost a peer says so in its own words, in the same milliseconds.
+  const auto by_itself = [may_be_first](const failure& f) {
+    return !f.stopped && f.shown_at <= may_be_first && f.exit_code != -sigabrt &&
+           f.judged.which != exit_class::NETWORK;
+  };
+  auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
+  if (cause == failures_.end())
+    cause = std::find_if(failures_.begin(), failures_.end(), by_itself);
   // The others keep their order: the verdict shows them as the story of what followed.
   if (cause != failures_.end())
     std::rotate(failures_.begin(), cause, cause + 1);
 }
 
 std::string failure_ledger::kind_of(exit_class which, const std::string& message) {
-  if (which != exit_class::SOFTWARE)
+  if (which != exit_class::SOFTWARE && which != exit_class::NETWORK)
     return {};
   // "exit code 3" has no other word than its number.
   if (message.find(':') == std::string::npos)

@@ -18,8 +18,8 @@ namespace troupe::actors {
 /// The root cause is the failure that showed first. Each node tells how long ago that was, so that
 /// no clocks are compared; what is off by less than limits::order_uncertain may have come in
 /// another order, and then a sudden end (by a signal, or before the start) is the cause of what
-/// others say in words. A process that its node's own signal ended is never the cause while
-/// another one has failed by itself.
+/// others say in words, and what says that it lost a peer is no cause. A process that its node's
+/// own signal ended is never the cause while another one has failed by itself.
 class failure_ledger {
  public:
   struct failure {
@@ -56,7 +56,7 @@ class failure_ledger {
   std::string root_cause_in_words() const;
   /// By which two failures of the program are the same, whichever rank has them: the message
   /// without its numbers, but for an exit code that stands alone. Empty: it was killed, or what
-  /// failed is not the program.
+  /// failed is the machine.
   static std::string kind_of(exit_class which, const std::string& message);
 
   /// All of them, for the journal and the verdict; tracebacks up to limits::tracebacks_max. Only

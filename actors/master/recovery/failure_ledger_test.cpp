@@ -17,14 +17,15 @@ struct story {
   explicit story(duration since_sealed = 1h) { now += since_sealed; }
 
   /// Local rank 0 of a node fails; it says so `ago` after that.
-  void fails(const node_name& node, int code, duration ago = {}, bool stopped = false) {
+  void fails(const node_name& node, int code, duration ago = {}, bool stopped = false,
+             const std::string& said = {}) {
     const auto m = messages::author("test").write<messages::Failed>(
         generation{1}, [&](messages::Failed::Builder b) {
           auto f = b.initFailures(1)[0];
           f.setPid(100);
           f.setStopped(stopped);
           f.setExitCode(code);
-          f.setMessage("code " + std::to_string(code));
+          f.setMessage(said.empty() ? "code " + std::to_string(code) : said);
           f.setAgoUs(static_cast<std::uint64_t>(
               std::chrono::duration_cast<std::chrono::microseconds>(ago).count()));
         });
@@ -76,6 +77,35 @@ TEST_SUITE("failure_ledger: which failure was the first") {
     SUBCASE("nor when a library ends the process because a peer is gone") {
       s.fails("b", -6);
       CHECK(s.order() == "a: code 1, b: code -6");
+    }
+  }
+
+  TEST_CASE("a peer that is gone is no cause of its own, beside another failure") {
+    const std::string lost = "ncclRemoteError: a peer";
+    story s;
+    s.fails("a", 1, limits::order_uncertain, false, lost);
+    SUBCASE("within what the order is worth") {
+      s.fails("b", 1);
+      CHECK(s.order() == "b: code 1, a: " + lost);
+    }
+    SUBCASE("but long before") {
+      s.now += 1ms;
+      s.fails("b", 1);
+      CHECK(s.order() == "a: " + lost + ", b: code 1");
+    }
+    SUBCASE("nor beside one that a library ended because a peer was gone") {
+      s.fails("b", -6);
+      CHECK(s.order() == "a: " + lost + ", b: code -6");
+    }
+    SUBCASE("nor beside one that its node has stopped") {
+      s.fails("b", -15, {}, true);
+      CHECK(s.order() == "a: " + lost + ", b: code -15");
+    }
+    SUBCASE("it is where all say it") {
+      s.fails("b", 1, {}, false, lost);
+      CHECK(s.order() == "a: " + lost + ", b: " + lost);
+      CHECK(s.ledger.root_cause_in_words().find("(it lost the network, or a peer)") !=
+            std::string::npos);
     }
   }
 

@@ -46,7 +46,7 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
   for (const auto& [position, c] : seated) {
     auto& of_role = workers_of[c->role];
     world.push_back(seat{c->node, c->address, c->slots, static_cast<std::uint32_t>(world.size()),
-                         next_rank, of_role, 0, c->which});
+                         next_rank, of_role, 0, c->which, 0, c->bulk_port});
     // A node's workers have consecutive ranks, whatever the numbers of slots of the others are.
     next_rank += c->slots;
     of_role += c->slots;

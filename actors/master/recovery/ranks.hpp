@@ -25,6 +25,7 @@ struct candidate {
   incarnation which{};
   std::uint16_t bulk_port = 0;            ///< where other nodes dial its bulk links, at `address`
   std::vector<std::string> switches = {}; ///< above it (--switches), the top of the network first
+  std::vector<std::string> machine = {};  ///< other names of the machine below it
   bool rank_is_found = false; ///< the wanted one, in a scheduler's variables: no word of the user's
 };
 
@@ -41,6 +42,7 @@ struct seat {
   incarnation which{};
   /// Which rank the node with rank 0 would have had, had the network not been looked at.
   std::uint32_t master_index = 0;
+  std::uint16_t bulk_port = 0; ///< where other nodes dial its bulk links, at `address`
 };
 
 /// Group ranks for the next world: a node that asked for a rank has it; members of the previous

@@ -100,10 +100,35 @@ TEST_SUITE("recovery_core: the check before nodes take part") {
     CHECK(s.core.current() == generation{2});
   }
 
+  TEST_CASE("a node that is broken ends a job of one node at once, if its launcher is the master") {
+    // Others may come to a larger one, and to a master that stands alone.
+    for (const std::uint32_t nodes_max : {1u, 3u})
+      for (const bool beside : {false, true}) {
+        CAPTURE(nodes_max);
+        CAPTURE(beside);
+        auto o = with_check();
+        o.beside = beside ? "a" : "";
+        planner_story s(planner_story::sizes(1, nodes_max), o);
+        s.comes("a");
+        if (s.checks == 0)
+          s.passes(30s);
+        s.is_checked({}, {"a"});
+        const bool ends = s.core.current_phase() == recovery_core::phase::concluded;
+        CHECK(ends == (beside && nodes_max == 1));
+        CHECK((s.said.find("and it is the only one") != std::string::npos) == ends);
+      }
+  }
+
   TEST_CASE("when a machine seems to be broken all are checked again") {
     auto s = that_runs(2, 2);
     // 201 means broken hardware, and the job can not be without the node.
     CHECK(s.fails_and_ends("a", {201}).find("check a* b*") != std::string::npos);
+  }
+
+  TEST_CASE("so they are when the network failed, and not a program") {
+    auto s = that_runs(2, 2);
+    s.core.failed(s.now, failed_with_words("a", 1, "ncclRemoteError: A call failed"));
+    CHECK(s.ends("it failed").find("check a* b*") != std::string::npos);
   }
 
   TEST_CASE("a newcomer is checked by itself before a generation is stopped for it") {

@@ -52,6 +52,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
                 present->getBulkPort()};
   for (const auto name : present->getSwitches())
     who.switches.emplace_back(name.cStr());
+  for (const auto name : present->getMachine())
+    who.machine.emplace_back(name.cStr());
   if (const auto said = present->getStopWithinMs(); said != 0)
     who.stop_within = std::chrono::milliseconds(said);
   if (present->getWantedRank() >= 0)
@@ -362,19 +364,6 @@ void recovery_core::forget_generation() {
 }
 
 // ---- the world ----
-
-void recovery_core::take_world(World::Reader world) {
-  current_ = generation{world.getGeneration()};
-  ladder_.recall_count(world.getRestartCount());
-  world_.clear();
-  members_.clear();
-  for (const auto m : world.getMembers()) {
-    world_.push_back(seat{m.getNode().cStr(), m.getAddress().cStr(), m.getSlots(), m.getGroupRank(),
-                          m.getFirstRank(), 0, 0, incarnation{m.getIncarnation()},
-                          m.getMasterIndex()});
-    members_.emplace(m.getNode().cStr(), incarnation{m.getIncarnation()});
-  }
-}
 
 /// One slow node must not be evicted by the limit of the others, nor make them all wait for longer.
 std::vector<duration> recovery_core::members_may_take() const {

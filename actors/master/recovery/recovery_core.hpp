@@ -324,7 +324,7 @@ class recovery_core {
   std::string standby_in_words(std::size_t present) const;
 
   rendezvous_options sizes_;
-  world_sizes started_with_; ///< what nodes go by that were told the same (--nnodes)
+  world_sizes started_with_; ///< what nodes may have been told as well (--nnodes)
   taken_plans plans_;
   recovery_options options_;
   messages::author author_;

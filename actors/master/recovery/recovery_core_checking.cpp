@@ -93,8 +93,11 @@ recovery_core::effects recovery_core::nodes_checked(instant now, std::uint64_t n
       roster_.set_standing(node, life->second, s);
   };
   // Suspect at once: its NodeLost, by which it is forgotten, comes after the next proposal.
+  std::string only_one; ///< why the only node that there can be leaves
   for (const auto f : said->getLeave())
     for (const auto n : f.getNodes()) {
+      if (sizes_.nodes_max == 1 && options_.beside == n.cStr())
+        only_one = f.getReason().cStr();
       judge(n.cStr(), node_standing::suspect);
       if (!asked.alone && found_faulty_.size() < limits::check_faulty_kept)
         found_faulty_.insert(n.cStr());
@@ -117,7 +120,11 @@ recovery_core::effects recovery_core::nodes_checked(instant now, std::uint64_t n
   } else if (!undecided.empty()) {
     spare_one_suspect(out, undecided, asked);
   }
-  if (phase_ == phase::gathering)
+  if (phase_ == phase::gathering && !only_one.empty() && roster_.size() == 1 &&
+      !options_.cluster_replaces)
+    // A machine that is broken would else be held for as long as nodes are waited for.
+    conclude(out, now, ending::failed, only_one + ", and it is the only one");
+  else if (phase_ == phase::gathering)
     consider_proposing(out, now);
   check();
   return out;

@@ -144,6 +144,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
   world_ = std::move(arranged.seats);
   if (arranged.told)
     out.push_back(note{std::move(*arranged.told)});
+  for (auto& line : arranged.list)
+    out.push_back(note{std::move(line)});
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
     const bool stood_by = standing_by_.erase(s.node) > 0;
@@ -215,10 +217,10 @@ void recovery_core::tell_standbys(effects& out, const std::vector<candidate>& al
   out.push_back(note{standing_by_in_words(standbys, why)});
 }
 
-/// A member that is cut off ends its workers if others may train in its place by then. Of a job
-/// that may shrink a node takes that for granted, and of one that may not it does not.
-/// Without a word a job of fixed size with a standby would train a rank twice, for as long as a
-/// node trains on without its master; and a node of a world that has become too small to spare it
+/// A member that is cut off ends its workers if others may train in its place by then. Before it
+/// has heard a word it goes by the size that it was told (--nnodes), and it may have been told
+/// none. Without a word a job of fixed size with a standby would train a rank twice, for as long as
+/// a node trains on without its master; and a node of a world that has become too small to spare it
 /// would stop although no other can train in its place.
 void recovery_core::tell_whether_dispensable(effects& out) {
   if (phase_ != phase::running)
@@ -226,7 +228,8 @@ void recovery_core::tell_whether_dispensable(effects& out) {
   // Of the job as it is now, and not of its options: standbys come and go while a world runs.
   const bool others_suffice = roster_.one_is_dispensable();
   const bool may_shrink = started_with_.nodes_min != started_with_.nodes_max;
-  if (others_suffice == said_dispensable_.value_or(may_shrink))
+  // Of a job of fixed size none takes that for granted, whatever it was told.
+  if (others_suffice == said_dispensable_ || (!said_dispensable_ && !may_shrink && !others_suffice))
     return;
   TROUPE_RARE_IF(others_suffice, "planner: members hear that others could take their place");
   TROUPE_RARE_IF(!others_suffice, "planner: members hear that none could take their place");

@@ -174,4 +174,17 @@ void recovery_core::replace_member(effects& out, instant now, const node_name& n
     out.push_back(std::move(e));
 }
 
+void recovery_core::take_world(World::Reader world) {
+  current_ = generation{world.getGeneration()};
+  ladder_.recall_count(world.getRestartCount());
+  world_.clear();
+  members_.clear();
+  for (const auto m : world.getMembers()) {
+    world_.push_back(seat{m.getNode().cStr(), m.getAddress().cStr(), m.getSlots(), m.getGroupRank(),
+                          m.getFirstRank(), 0, 0, incarnation{m.getIncarnation()},
+                          m.getMasterIndex(), m.getBulkPort()});
+    members_.emplace(m.getNode().cStr(), incarnation{m.getIncarnation()});
+  }
+}
+
 } // namespace troupe::actors

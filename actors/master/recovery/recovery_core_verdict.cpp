@@ -46,7 +46,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     TROUPE_RARE_IF(!lost_.empty(), "planner: a node is lost long after the workers failed");
     // A machine or a link may be broken: the next world is formed of nodes that were checked since.
     if (const auto which = failures_.root_cause().judged.which;
-        which == exit_class::HARDWARE || which == exit_class::HUNG)
+        which == exit_class::HARDWARE || which == exit_class::HUNG || which == exit_class::NETWORK)
       roster_.forget_checks();
     return take_failure(out, now);
   } else {

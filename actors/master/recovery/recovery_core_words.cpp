@@ -40,6 +40,7 @@ void recovery_core::write_world(World::Builder out, std::optional<duration> sinc
     members[i].setRoleWorldSize(world_[i].role_world_size);
     members[i].setIncarnation(world_[i].which.value);
     members[i].setMasterIndex(world_[i].master_index);
+    members[i].setBulkPort(world_[i].bulk_port);
   }
 }
 

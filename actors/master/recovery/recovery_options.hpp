@@ -7,6 +7,7 @@
 #include "actors/master/recovery/start_pause.hpp"
 #include "actors/master/recovery/topology_order.hpp"
 #include "actors/master/recovery/world_sizes.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
@@ -67,6 +68,8 @@ struct recovery_options {
   bool cluster_replaces = false;
   /// No node takes part before it was checked (--network-check).
   bool checks_nodes = false;
+  /// The node whose launcher runs the master; empty: the master stands alone.
+  node_name beside = {};
   /// How long a whole check may take.
   duration check_within = limits::check_steps_max * limits::check_probe_within;
 };

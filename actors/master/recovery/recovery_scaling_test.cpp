@@ -236,19 +236,15 @@ TEST_SUITE("recovery_core: a job is scaled") {
     CHECK(s.comes("c").find("stop g1: the job is scaled to at most 2 nodes") != std::string::npos);
   }
 
-  TEST_CASE("what nodes take for granted is what they were told at their start") {
+  TEST_CASE("whether a node is dispensable follows the size, and is said when it changes") {
     auto s = running({"a", "b"}, 2, 2);
     s.dispensable.clear();
-    // Of a job of fixed size none is dispensable, and its nodes know that; from now on one is.
     CHECK(s.scales(1, 2).find("accepted") != std::string::npos);
-    CHECK(s.dispensable != "");
-    // Of one that may shrink they take for granted that one is.
-    auto elastic = running({"a", "b"}, 1, 2);
-    elastic.dispensable.clear();
-    elastic.scales(2, 2);
-    CHECK(elastic.dispensable != "");
-    elastic.dispensable.clear();
-    elastic.scales(2, 3);
-    CHECK(elastic.dispensable == "");
+    CHECK(s.dispensable == "to a,b: Dispensable g1: yes");
+    s.scales(2, 2);
+    CHECK(s.dispensable == "to a,b: Dispensable g1: no");
+    s.dispensable.clear();
+    s.scales(2, 3);
+    CHECK(s.dispensable == "");
   }
 }

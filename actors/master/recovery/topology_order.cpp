@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace {
 
 /// With two nodes or three each ring has the same neighbours. ModelArts begins with three.
 constexpr std::size_t nodes_least = 3;
+constexpr std::size_t ranks_in_a_line = 16;
 
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -122,7 +124,8 @@ std::optional<log::event> topology_order::once(log::event one) {
 }
 
 std::optional<std::size_t> topology_order::find(const candidate& one) const {
-  const std::vector<std::string_view> called{one.node, host_in(one.node), one.address};
+  std::vector<std::string_view> called{one.node, host_in(one.node), one.address};
+  called.insert(called.end(), one.machine.begin(), one.machine.end());
   for (const auto name : called)
     if (const auto found = tree_->find(name))
       return found;
@@ -166,21 +169,30 @@ topology_order::order_of(const std::vector<candidate>& nodes, const std::vector<
 
 topology_order::world topology_order::arrange(const std::vector<candidate>& nodes,
                                               const std::map<node_name, std::uint32_t>& previous) {
-  world made{assign_ranks(nodes, previous), std::nullopt};
+  world made{assign_ranks(nodes, previous), std::nullopt, {}};
+  if (order_by_network(made, nodes, previous))
+    list_ranks(made, nodes, log::level::notice);
+  else
+    list_ranks(made, nodes, log::level::info);
+  return made;
+}
+
+bool topology_order::order_by_network(world& made, const std::vector<candidate>& nodes,
+                                      const std::map<node_name, std::uint32_t>& previous) {
   const auto says = [](const candidate& one) { return !one.switches.empty(); };
   if (nodes.size() < nodes_least || (!tree_ && std::none_of(nodes.begin(), nodes.end(), says)))
-    return made;
+    return false;
   const auto asks = [](const candidate& one) { return one.wanted_rank && !one.rank_is_found; };
   if (const auto asking = std::find_if(nodes.begin(), nodes.end(), asks); asking != nodes.end()) {
     made.told =
         once(left_as_it_is(log::level::notice, fmt::format("node {} asks for rank {} (--node-rank)",
                                                            asking->node, *asking->wanted_rank)));
-    return made;
+    return false;
   }
   const auto order = order_of(nodes, made.seats, previous);
   if (!order) {
     made.told = once(left_as_it_is(log::level::warning, order.error().what));
-    return made;
+    return false;
   }
   std::map<node_name, std::uint32_t> rank_of;
   for (std::size_t rank = 0; rank < order->order.size(); ++rank)
@@ -194,7 +206,41 @@ topology_order::world topology_order::arrange(const std::vector<candidate>& node
   const auto unknown = [this](const candidate& one) { return switches_above(one).empty(); };
   made.told = once(in_words(
       *order, static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), unknown))));
-  return made;
+  return true;
+}
+
+/// Of a world of one node there is nothing to tell, and of each line only what is new. A screen has
+/// no room for thousands of nodes: then the lines are for those that ask for all.
+void topology_order::list_ranks(world& made, const std::vector<candidate>& nodes, log::level how) {
+  constexpr std::size_t told_at_most = 1'024;
+  if (made.seats.size() < 2)
+    return;
+  std::map<node_name, const candidate*> by_name;
+  for (const auto& one : nodes)
+    by_name.emplace(one.node, &one);
+  if (made.seats.size() > told_at_most)
+    how = log::level::info;
+  listed_.resize((made.seats.size() + ranks_in_a_line - 1) / ranks_in_a_line);
+  for (std::size_t line = 0; line < listed_.size(); ++line) {
+    const auto first = line * ranks_in_a_line;
+    const auto end = std::min(first + ranks_in_a_line, made.seats.size());
+    std::string all;
+    for (auto rank = first; rank < end; ++rank) {
+      const auto& one = made.seats[rank];
+      const auto& machine = by_name.at(one.node)->machine;
+      all += fmt::format("{}{} ({}{})", all.empty() ? "" : ", ", one.node, one.address,
+                         machine.empty() ? "" : fmt::format(" on {}", fmt::join(machine, "/")));
+    }
+    const auto digest = std::hash<std::string>{}(all) + static_cast<std::size_t>(how);
+    if (std::exchange(listed_[line], digest) == digest)
+      continue;
+    made.list.push_back({how,
+                         "nodes_by_rank",
+                         fmt::format("nodes of rank {} to {}: {}", first, end - 1, all),
+                         {{"first", static_cast<std::int64_t>(first)},
+                          {"last", static_cast<std::int64_t>(end - 1)},
+                          {"names", all}}});
+  }
 }
 
 } // namespace troupe::actors

@@ -55,6 +55,8 @@ class topology_order {
   struct world {
     std::vector<seat> seats;
     std::optional<log::event> told;
+    /// The nodes and their addresses by rank, so many in a line. Of these only what is new.
+    std::vector<log::event> list;
   };
   /// As `assign_ranks`, in another order.
   world arrange(const std::vector<candidate>& nodes,
@@ -63,12 +65,16 @@ class topology_order {
  private:
   std::optional<std::size_t> find(const candidate& one) const;
   std::vector<std::string> switches_above(const candidate& one) const;
+  /// Whether it did; else the seats are as they were.
+  bool order_by_network(world& made, const std::vector<candidate>& nodes,
+                        const std::map<node_name, std::uint32_t>& previous);
   result<topology::rank_order> order_of(const std::vector<candidate>& nodes,
                                         const std::vector<seat>& as_without,
                                         const std::map<node_name, std::uint32_t>& previous) const;
   log::event left_as_it_is(log::level how, const std::string& why);
   /// Once, and again when something else is to be told.
   std::optional<log::event> once(log::event one);
+  void list_ranks(world& made, const std::vector<candidate>& nodes, log::level how);
 
   topology_options options_;
   std::uint32_t unit_;
@@ -79,6 +85,7 @@ class topology_order {
   /// Names of the file up to their first dot, where that says which node it is.
   std::map<std::string, std::size_t, std::less<>> short_names_;
   std::string told_last_;
+  std::vector<std::size_t> listed_; ///< a digest of each line of the list
 };
 
 } // namespace troupe::actors

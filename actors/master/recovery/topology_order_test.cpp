@@ -76,6 +76,54 @@ TEST_SUITE("topology_order") {
     CHECK_FALSE(std::get<bool>(made.told->fields[3].second));
   }
 
+  TEST_CASE(
+      "pods are known by their machine's name or address, as the guide's ConfigMap has them") {
+    std::vector<topology::place> places;
+    std::vector<candidate> pods;
+    for (int n = 0; n < 10; ++n) {
+      const auto machine = fmt::format("192.168.0.{}", n);
+      places.push_back({machine, {"psw-0", fmt::format("asw-{}", n % 4)}});
+      pods.push_back(node(fmt::format("p{}", n), {}, fmt::format("10.244.{}.7", n)));
+      pods.back().machine = {fmt::format("gpu-{}", n), machine};
+    }
+    topology_order order(with_file(), 1, began);
+    order.known(file_of(places));
+    const auto made = order.arrange(pods, {});
+    CHECK(order_of(made) == "p0(0) p4(2) p8(4) p1(6) p5(8) p9(10) p2(12) p6(14) p3(16) p7(18)");
+    // The pod's own name and address come first.
+    pods[3].address = "192.168.0.0";
+    pods[3].machine.clear();
+    CHECK(order_of(order.arrange(pods, {})).find("p0(0) p3(2)") == 0);
+  }
+
+  TEST_CASE("nodes are listed by rank with their addresses, and again when that has changed") {
+    topology_order order({}, 1, began);
+    auto nodes = guide();
+    nodes[4].address = "192.0.2.4";
+    nodes[4].machine = {"gpu-4", "192.168.0.4"};
+    const auto made = order.arrange(nodes, {});
+    REQUIRE(made.list.size() == 1);
+    CHECK(made.list[0].severity == log::level::notice);
+    CHECK(made.list[0].text.find("nodes of rank 0 to 9: n0 (192.0.2.1), n4 (192.0.2.4 on "
+                                 "gpu-4/192.168.0.4), n8 (192.0.2.1), n1 (") == 0);
+    const auto held = ranks({"n0", "n4", "n8", "n1", "n5", "n9", "n2", "n6", "n3", "n7"});
+    CHECK(order.arrange(nodes, held).list.empty());
+    nodes[0].address = "192.0.2.9";
+    CHECK(order.arrange(nodes, held).list.size() == 1);
+  }
+
+  TEST_CASE("a long list has several lines; without a network it is for those that ask") {
+    topology_order order({}, 1, began);
+    std::vector<candidate> nodes;
+    for (int n = 0; n < 40; ++n)
+      nodes.push_back(node(fmt::format("n{}", n)));
+    const auto made = order.arrange(nodes, {});
+    REQUIRE(made.list.size() == 3);
+    CHECK(made.list[2].text.find("nodes of rank 32 to 39: n32 (") == 0);
+    CHECK(made.list[2].severity == log::level::info);
+    CHECK(order.arrange({node("a")}, {}).list.empty());
+  }
+
   TEST_CASE("units stay whole") {
     topology_order order({}, 2, began);
     const auto made = order.arrange({node("a", {"x"}), node("b", {"y"}), node("c", {"y"}),

@@ -46,6 +46,9 @@ struct state {
   std::shared_ptr<ports::keeping> keeping;
   /// The last that this node was told: a replicator that crashed may have missed it.
   std::optional<messages::msg<messages::RankOwners>> owners;
+  /// Whose neighbours are asked if the master is missed; and what they have been told.
+  std::optional<messages::msg<messages::Prepare>> prepared;
+  std::optional<messages::MasterReach::Reach> told_reach;
   node_addresses node;
   ports::connection_ptr link;
   /// The supervisor wants this actor to end; it does once the link has.
@@ -103,6 +106,10 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   const auto to_prober = [self, &s](const auto& m) { sup::send(self, s.node.network_prober, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
+                  [&](const msg<Prepare>& m) {
+                    s.prepared = m;
+                    to_agent(m);
+                  },
                   [&](const msg<RankOwners>& m) { tell_owners(self, m); },
                   [&](const msg<CommitStep>& m) { to_persister(m); },
                   [&](const msg<StepFinalized>& m) { to_persister(m); },
@@ -166,10 +173,26 @@ void remember(state& s) {
   s.keeping->keep(identity_slot, kept(s.author, now));
 }
 
+void tell_neighbours(self_ptr self) {
+  using namespace messages;
+  auto& s = *self->state;
+  const auto reach = s.core.reach();
+  if (std::exchange(s.told_reach, reach) == reach)
+    return;
+  sup::send(self, s.node.neighbours, s.author.write<MasterReach>({}, [&](auto b) {
+    b.setReach(reach);
+    b.setOutage(s.core.outage());
+    b.setFollows(s.core.follows().value);
+    if (s.prepared)
+      b.setNeighbours(s.prepared->read()->getSeat().getNeighbours());
+  }));
+}
+
 void perform(self_ptr self, const uplink_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
   remember(*self->state);
+  tell_neighbours(self);
   self->state->alarm.arm(self, self->state->core.next_wakeup());
   if (self->state->leaving && !self->state->link)
     sup::stop(self);
@@ -232,6 +255,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
             std::move(transport),
             std::move(keeping),
             std::nullopt,
+            std::nullopt,
+            std::nullopt,
             std::move(node),
             {},
             false,
@@ -249,6 +274,13 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
         if (!self->state->owners)
           return sup::fail(errc::unavailable, "the master has not told yet which ranks are where");
         return *self->state->owners;
+      },
+      [self](const messages::msg<messages::ReachRequest>&) {
+        self->state->told_reach.reset();
+        tell_neighbours(self);
+      },
+      [self](const messages::msg<messages::NeighboursSaid>& m) {
+        perform(self, self->state->core.neighbours_said(sup::now(self), m));
       },
       [self](const dial_outcome& d) { take_link(self, d); },
       [self](const received& r) {

@@ -22,6 +22,9 @@ using handle = sup::protocol<
     sup::tell<messages::any_msg>,
     // From the agent.
     sup::tell<messages::msg<messages::StateRenewed>>,
+    // From the neighbours.
+    sup::tell<messages::msg<messages::ReachRequest>>,
+    sup::tell<messages::msg<messages::NeighboursSaid>>,
     // From the replicator; fails if this node has not been told yet.
     sup::ask<messages::msg<messages::OwnersRequest>>::yields<messages::msg<messages::RankOwners>>>;
 

@@ -131,6 +131,85 @@ TEST_SUITE("uplink_core: without a master") {
       }
   }
 
+  /// One of two to four nodes that trains, and whose master does not answer.
+  story missing(const doing& d = running_in(3), errc code = errc::unavailable) {
+    auto o = uplink_told();
+    o.nodes_min = 2;
+    story s{uplink_core{o, messages::author("a/uplink"), random_source(1), incarnation{7}, dawn}};
+    s.links(running_in(3));
+    CHECK(s.core.reach() == messages::MasterReach::Reach::LINKED);
+    s.link_ends();
+    s.waits();
+    s.knows(d);
+    s.not_dialled(code);
+    return s;
+  }
+
+  std::string neighbours_say(story & s, const std::string& has_it, std::uint64_t earlier = 0) {
+    const auto m = messages::local<messages::NeighboursSaid>("neighbours", [&](auto b) {
+      b.setHasIt(has_it);
+      b.setAsked(3);
+      b.setOutage(s.core.outage() - earlier);
+    });
+    return s.tell(s.core.neighbours_said(s.now, m));
+  }
+
+  TEST_CASE("its neighbours know whether it is cut off: then its workers end at once") {
+    auto s = missing();
+    CHECK(s.core.reach() == messages::MasterReach::Reach::MISSED);
+    s.now += 1s;
+    SUBCASE("one has the master") {
+      CHECK(neighbours_say(s, "b").find("start_over Stop g3: no network to the master for ") == 0);
+    }
+    SUBCASE("none answers") {
+      CHECK(neighbours_say(s, "").find(
+                ", nor to any of 3 other nodes that were asked: this node seems") !=
+            std::string::npos);
+    }
+    SUBCASE("while an attempt is under way") {
+      s.waits();
+      CHECK(s.core.current_phase() == phase::asking);
+      CHECK(neighbours_say(s, "b").find("start_over") == 0);
+      // What the agent said of its workers is not true any more.
+      CHECK(s.knows(running_in(3)).find("dial") == std::string::npos);
+      CHECK(s.core.current_phase() == phase::resting);
+    }
+    SUBCASE("while it dials") {
+      s.waits();
+      s.knows(running_in(3));
+      CHECK(neighbours_say(s, "b").find("start_over") == 0);
+      CHECK(s.dialled().find("close_link: this node is cut off") != std::string::npos);
+    }
+    SUBCASE("not by what they said of an earlier outage") {
+      CHECK(neighbours_say(s, "b", 1) == "");
+      CHECK(neighbours_say(s, "b").find("start_over") == 0);
+    }
+    CHECK(s.core.reach() == messages::MasterReach::Reach::ABSENT);
+    CHECK(neighbours_say(s, "b") == "");
+  }
+
+  TEST_CASE("what they say is too late for a node that has its master, or trains nothing") {
+    auto back = missing();
+    back.links(running_in(3));
+    CHECK(neighbours_say(back, "b") == "");
+    for (auto s : {missing(idle_after(3)), missing(running_in(3), errc::closed)}) {
+      CHECK(s.core.reach() == messages::MasterReach::Reach::ABSENT);
+      CHECK(neighbours_say(s, "b") == "");
+    }
+    auto greeted = missing();
+    greeted.waits();
+    greeted.knows(running_in(3));
+    greeted.dialled();
+    CHECK(greeted.core.reach() == messages::MasterReach::Reach::ABSENT);
+    // Its machine has answered: the master is away, though it welcomes no node.
+    greeted.link_ends();
+    CHECK(greeted.core.reach() == messages::MasterReach::Reach::ABSENT);
+    greeted.waits();
+    greeted.knows(running_in(3));
+    greeted.not_dialled(errc::unavailable);
+    CHECK(greeted.core.reach() == messages::MasterReach::Reach::MISSED);
+  }
+
   TEST_CASE("a node is cut off from when nothing answers, and not from when its master went") {
     auto o = uplink_told();
     o.nodes_min = 2;

@@ -12,6 +12,7 @@ using namespace messages;
 namespace {
 
 const char* const agent_restarted = "the node's agent has restarted";
+const char* const cut_off = "this node is cut off, and ends its workers";
 
 } // namespace
 
@@ -29,6 +30,7 @@ uplink_core::effects uplink_core::tick(instant now) {
   if (phase_ == phase::resting && now >= next_attempt_) {
     // Anew for each attempt: what runs here may have changed since the last one.
     phase_.become(phase::asking);
+    hello_is_stale_ = false;
     out.push_back(ask_state{});
   } else if (phase_ == phase::greeting && now >= welcome_until_) {
     // The link's beats go on where only the master's actors stand still, so silence does not end
@@ -44,8 +46,11 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
   effects out;
   if (phase_ != phase::asking)
     return out;
+  if (hello_is_stale_) {
+    become_resting(out, now, cut_off);
+    return out;
+  }
   phase_.become(phase::dialling);
-  hello_is_stale_ = false;
   // All that was reported so far is in the state.
   unsaid_.clear();
   auto known = state.read();
@@ -74,6 +79,9 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     auto switches = b.initSwitches(static_cast<unsigned>(options_.switches.size()));
     for (unsigned n = 0; n < switches.size(); ++n)
       switches.set(n, options_.switches[n]);
+    auto machine = b.initMachine(static_cast<unsigned>(options_.machine.size()));
+    for (unsigned n = 0; n < machine.size(); ++n)
+      machine.set(n, options_.machine[n]);
     b.setRevision(protocol_revision);
     auto command = b.initCommand();
     command.setText(options_.command.text);
@@ -103,9 +111,11 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   if (!failure) {
     phase_.become(phase::greeting);
     welcome_until_ = now + limits::handshake_within;
+    master_absent_ = true; // should it not welcome this node
+    unanswered_since_ = now;
     // It cannot be called back. A welcome to it would be for a state that is gone.
     if (hello_is_stale_)
-      redial(out, now, agent_restarted);
+      redial(out, now, trains_ ? agent_restarted : cut_off);
     return out;
   }
   const bool for_good = failure->code == errc::refused || failure->code == errc::invalid;
@@ -156,26 +166,6 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     out.push_back(deliver{m});
   }
   return out;
-}
-
-/// The time without a link begins.
-void uplink_core::lost_link(instant now) {
-  trying_since_ = idle_since_ = unanswered_since_ = now;
-  master_absent_ = false;
-}
-
-/// Cut off and replaceable: only both together make this node's ranks a danger. One of them alone
-/// is no reason to end workers that train well.
-bool uplink_core::trains_on() const {
-  const bool may_be_replaced = dispensable_.value_or(options_.nodes_min != options_.nodes_max);
-  return trains_ && (!may_be_replaced || master_absent_);
-}
-
-instant uplink_core::gives_up_at() const {
-  if (trains_on())
-    return trying_since_ + options_.train_on_within;
-  return (trains_ ? std::max(idle_since_, unanswered_since_) : idle_since_) +
-         options_.connect_within;
 }
 
 /// An older master may be one that was cut off and does not know it. Neither its welcome nor its
@@ -328,36 +318,6 @@ void uplink_core::redial(effects& out, instant now, const std::string& why) {
   if (phase_ == phase::linked)
     lost_link(now);
   become_resting(out, now, why);
-}
-
-/// Looked at behind each failed attempt and at no other time, as an attempt under way may still
-/// succeed.
-void uplink_core::become_resting(effects& out, instant now, const std::string& why) {
-  if (now >= gives_up_at())
-    return become_over(out, fmt::format("no link to the master at {} for {}: {}", options_.master,
-                                        troupe::in_words(trains_on() ? options_.train_on_within
-                                                                     : options_.connect_within),
-                                        why));
-  end_isolated_workers(out, now);
-  rest(now, duration::zero());
-  report_error(out, now, why);
-}
-
-void uplink_core::end_isolated_workers(effects& out, instant now) {
-  // Longer than a master that was cut off itself forgives: before that this node has not been
-  // replaced.
-  if (!trains_ || trains_on() || now < unanswered_since_ + options_.isolated_within)
-    return;
-  trains_ = false;
-  const auto why = fmt::format("no network to the master for {}, and the other nodes may have "
-                               "formed a world without this one",
-                               troupe::in_words(options_.isolated_within));
-  out.push_back(
-      start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(why); })});
-  out.push_back(note{{log::level::warning,
-                      "isolated",
-                      why + ": its workers are ended, and it joins again when it can",
-                      {{"master", options_.master}}}});
 }
 
 void uplink_core::rest(instant now, duration at_least) {

@@ -34,6 +34,7 @@ struct uplink_options {
   bool rank_is_found = false; ///< in a scheduler's variables
   /// Above this node, the top of the network first (--switches).
   std::vector<std::string> switches;
+  std::vector<std::string> machine; ///< other names of the machine below it
   /// The size of the job as this node was told; 0: it was not.
   std::uint32_t nodes_min = 0;
   std::uint32_t nodes_max = 0;
@@ -53,6 +54,7 @@ struct uplink_options {
   duration train_on_within = limits::train_on_within;
   /// How long workers train on that other nodes may have replaced.
   duration isolated_within = limits::isolated_within;
+  duration lease = limits::lease; ///< of links to the master
   duration redial_first = limits::redial_first;
   duration redial_max = limits::redial_max;
 };
@@ -67,8 +69,9 @@ struct uplink_options {
 /// that has nothing running waits for `connect_within`. A node whose workers train needs no master
 /// and waits for `train_on_within`; but if the others could form a world without it (as the master
 /// said, else if the job may shrink), and the network does not answer either, this node may be the
-/// one that is cut off and replaced: then its workers end after `isolated_within`, so that no rank
-/// is trained twice for long, and it waits as if idle.
+/// one that is cut off and replaced: then its workers end when other nodes say so, or do not answer
+/// either, and after `isolated_within` at the latest, so that no rank is trained twice for long;
+/// and it waits as if idle.
 class uplink_core {
  public:
   enum class phase {
@@ -140,6 +143,12 @@ class uplink_core {
   /// The agent reports. What the next hello will say is dropped; what happened after the hello was
   /// written, and before it was answered, is said after it.
   effects report(const messages::any_msg& m);
+  /// Other nodes know whether the master is away or this node is.
+  effects neighbours_said(instant now, const messages::msg<messages::NeighboursSaid>& m);
+  /// How this node reaches its master, for its neighbours.
+  messages::MasterReach::Reach reach() const;
+  /// Counts the losses of a link: what is said of an earlier one says nothing of this.
+  std::uint64_t outage() const { return outages_; }
   /// The agent has restarted: the master must hear its state, which a hello carries; or the agent
   /// must hear again how it ended.
   effects renew(instant now);
@@ -168,6 +177,7 @@ class uplink_core {
   /// A rank that is trained in two worlds writes two histories into one checkpoint
   /// directory, so the side that may be cut off gives way.
   void end_isolated_workers(effects& out, instant now);
+  void end_workers(effects& out, const std::string& why);
   void become_resting(effects& out, instant now, const std::string& why);
   /// What the master told the node to wait comes before the back-off and not in its place: the
   /// random part keeps nodes that were told the same from returning together.
@@ -191,7 +201,7 @@ class uplink_core {
   incarnation which_;
   /// A Stop of this number ends all that runs here and all that was announced.
   generation last_generation_{}; ///< the newest that the agent or the master has named
-  bool hello_is_stale_ = false;  ///< dialling: the agent has restarted since
+  bool hello_is_stale_ = false;  ///< asking, dialling: what runs here is another thing by now
   instant next_attempt_;
   /// Both begin with an outage. The second moves on while workers train, so that a node which has
   /// just become idle has the whole of an idle node's patience.
@@ -207,7 +217,8 @@ class uplink_core {
   std::optional<bool> dispensable_; ///< as the master said of the world that runs
   /// Then the network works, and this node is not the one that is cut off.
   bool master_absent_ = false; ///< its address was reached, and it was not there
-  reminder waiting_;           ///< while there is no link
+  std::uint64_t outages_ = 0;
+  reminder waiting_; ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
   /// Earlier reports are in the hello, later ones go out at once.
   std::vector<messages::any_msg> unsaid_;

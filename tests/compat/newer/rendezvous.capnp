@@ -1,5 +1,6 @@
 @0xe1b7c9d05a3f4826;
 # With racks, and a kind of message that is new.
+using Neighbours = import "neighbours.capnp";
 
 struct Member {
   node @0 :Text;
@@ -11,8 +12,9 @@ struct Member {
   roleWorldSize @6 :UInt32;
   incarnation @7 :UInt64;
   masterIndex @8 :UInt32;
-  rack @9 :Text;
-  devices @10 :List(Device);
+  bulkPort @9 :UInt16;
+  rack @10 :Text;
+  devices @11 :List(Device);
 
   struct Device {
     name @0 :Text;
@@ -35,7 +37,8 @@ struct Seat {
   nodes @2 :UInt32;
   restartCount @3 :UInt32;
   sinceFailureMs @4 :UInt64;
-  rack @5 :Text;
+  neighbours @5 :List(Neighbours.Neighbour);
+  rack @6 :Text;
 }
 
 struct Prepare {

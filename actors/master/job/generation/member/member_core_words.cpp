@@ -1,13 +1,38 @@
 // What member_core says: to its node, to the planner, and to people.
 
+#include "actors/limits.hpp"
 #include "actors/master/job/generation/member/member_core.hpp"
 #include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace troupe::actors {
 
 using namespace messages;
+
+namespace {
+
+/// The next one in rank, and two that are far away: racks follow one another in rank.
+void write_neighbours(Seat::Builder seat, capnp::List<Member>::Reader members,
+                      std::uint32_t own_rank) {
+  const auto count = members.size();
+  std::set<std::uint32_t> others;
+  for (const auto distance : {1u, count / 3, count - count / 3})
+    if (const auto rank = (own_rank + distance) % count; rank != own_rank)
+      others.insert(rank);
+  static_assert(limits::neighbours_max >= 3);
+  auto all = seat.initNeighbours(static_cast<unsigned>(others.size()));
+  unsigned n = 0;
+  for (const auto rank : others) {
+    all[n].setNode(members[rank].getNode());
+    all[n].setAddress(members[rank].getAddress());
+    all[n++].setPort(members[rank].getBulkPort());
+  }
+}
+
+} // namespace
 
 any_msg member_core::prepare_message() {
   return author_
@@ -21,6 +46,7 @@ any_msg member_core::prepare_message() {
                         seat.setNodes(world.getMembers().size());
                         seat.setRestartCount(world.getRestartCount());
                         seat.setSinceFailureMs(world.getSinceFailureMs());
+                        write_neighbours(seat, world.getMembers(), options_.group_rank);
                       })
       .any();
 }
