@@ -26,14 +26,16 @@ inline constexpr auto isolated_within = 15s;
 /// Other nodes that a node asks whether they have the master, and how often.
 inline constexpr std::size_t neighbours_max = 3;
 inline constexpr auto neighbours_asked_every = 1s;
-/// How much later than a node has missed its master: the others notice its end up to a beat later.
-constexpr duration neighbours_asked_after(duration of_lease) {
+/// How far apart two nodes may notice that their master is away: a beat, and what the network adds.
+/// A neighbour is asked so much later than a node has missed its master, and a link that is younger
+/// by less than that is none that was there all the time.
+constexpr duration noticed_apart(duration of_lease) {
   return of_lease / 2;
 }
 /// When none of them has answered: this node is the one that is cut off, or all are. A machine that
 /// stands still takes the connection and answers nothing, which is known after `dial_within`.
 constexpr duration neighbours_silent_within(duration of_lease) {
-  return neighbours_asked_after(of_lease) + dial_within + 500ms;
+  return noticed_apart(of_lease) + dial_within + 500ms;
 }
 static_assert(lease + neighbours_silent_within(lease) < isolated_within);
 /// Nodes that ask this one at once, and how long each may be here.

@@ -37,7 +37,7 @@ neighbours_core::effects neighbours_core::reach(instant now, const msg<MasterRea
   if (missed && phase_ == phase::calm) {
     phase_.become(phase::asking);
     missed_at_ = answered_at_ = now;
-    ask_at_ = now + limits::neighbours_asked_after(lease_);
+    ask_at_ = now + limits::noticed_apart(lease_);
     for (const auto n : said->getNeighbours())
       if (neighbours_.size() < limits::neighbours_max && n.getPort() != 0)
         neighbours_.push_back({n.getNode().cStr(), n.getAddress().cStr(), n.getPort(), 0});
@@ -93,7 +93,7 @@ void neighbours_core::answered(effects& out, instant now, neighbour& by,
   const bool linked = with && with->read()->getLinked();
   const auto since =
       std::chrono::milliseconds(with ? std::min(with->read()->getSinceMs(), longest_link_ms) : 0);
-  const bool was_there = linked && since >= now - missed_at_ + lease_;
+  const bool was_there = linked && since >= now - missed_at_ + limits::noticed_apart(lease_);
   TROUPE_RARE_IF(!linked, "neighbours: one of them has no master either");
   TROUPE_RARE_IF(linked && !was_there, "neighbours: the master is back, but not here yet");
   if (was_there)

@@ -91,7 +91,7 @@ struct story {
     is(MasterReach::Reach::MISSED);
     const auto begun = now;
     CHECK(waits() == "dial 10.0.0.0:4000, dial 10.0.0.1:4001, dial 10.0.0.2:4002");
-    CHECK(now == begun + limits::neighbours_asked_after(limits::lease));
+    CHECK(now == begun + limits::noticed_apart(limits::lease));
   }
 };
 
@@ -165,11 +165,13 @@ TEST_SUITE("neighbours_core") {
     const auto missed = s.now;
     s.asks();
     s.connects("n1");
-    CHECK(s.says("n1", true, s.now - missed + limits::lease - 1ms) == "close");
+    CHECK(s.says("n1", true, s.now - missed + limits::noticed_apart(limits::lease) - 1ms) ==
+          "close");
     CHECK(s.core.current_phase() == phase::asking);
     s.waits();
     s.connects("n1");
-    CHECK(s.says("n1", true, s.now - missed + limits::lease) == "close, tell n1 of 3");
+    CHECK(s.says("n1", true, s.now - missed + limits::noticed_apart(limits::lease)) ==
+          "close, tell n1 of 3");
   }
 
   TEST_CASE("this process stood still: what its neighbours said meanwhile is heard first") {
