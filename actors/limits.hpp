@@ -26,11 +26,13 @@ inline constexpr auto isolated_within = 15s;
 /// Other nodes that a node asks whether they have the master, and how often.
 inline constexpr std::size_t neighbours_max = 3;
 inline constexpr auto neighbours_asked_every = 1s;
+/// A dial into the void is not waited for: the network may be back before it fails.
+inline constexpr auto neighbours_dialled_again = 2s;
 /// How far apart two nodes may notice that their master is away: a beat, and what the network adds.
 /// A neighbour is asked so much later than a node has missed its master, and a link that is younger
 /// by less than that is none that was there all the time.
 constexpr duration noticed_apart(duration of_lease) {
-  return of_lease / 2;
+  return of_lease / 2 > 1s ? of_lease / 2 : duration{1s};
 }
 /// When none of them has answered: this node is the one that is cut off, or all are. A machine that
 /// stands still takes the connection and answers nothing, which is known after `dial_within`.
@@ -251,6 +253,8 @@ inline constexpr auto check_on_the_way = 2s;
 /// least:
 inline constexpr int check_patience_factor = 10;
 inline constexpr auto check_patience_least = 5s;
+/// Nodes whose own probe was late are checked together if they answer within this.
+inline constexpr auto check_late_together = 1s;
 /// Each group reduces and gathers so much, so often.
 inline constexpr std::uint64_t check_bytes = 8u << 20;
 inline constexpr std::uint32_t check_repeats = 3;

@@ -47,6 +47,7 @@ check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWante
   ++number_;
   auto asked = m.read();
   now_ = check{};
+  now_->policy = options_.policy;
   now_->began = now;
   now_->alone = asked->getAlone();
   for (const auto n : asked->getNodes()) {
@@ -281,12 +282,12 @@ void check_run_core::end_step(effects& out, instant now) {
 
 void check_run_core::next_round(effects& out, instant now) {
   settle_late(now);
-  auto next = network_check::next_step(now_->results, options_.policy);
+  auto next = network_check::next_step(now_->results, now_->policy);
   if (std::holds_alternative<network_check::verdict>(next) && waits_for_late(now))
     return;
   if (const auto* v = std::get_if<network_check::verdict>(&next);
       v && is_undecidable(*v) && call_witness())
-    next = network_check::next_step(now_->results, options_.policy);
+    next = network_check::next_step(now_->results, now_->policy);
   if (const auto* groups = std::get_if<network_check::groups>(&next))
     return ask_groups(out, now, *groups);
   now_->said = std::move(std::get<network_check::verdict>(next));

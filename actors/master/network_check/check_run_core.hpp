@@ -127,6 +127,7 @@ class check_run_core {
     std::vector<node> nodes;
     std::map<node_name, index> by_name;
     network_check::history results;
+    network_check::policy policy; ///< with more rounds for nodes that were late
     step at = step::alone;
     std::size_t count = 0;   ///< of nodes; the witness comes behind them
     std::uint32_t round = 0; ///< counts all requests to groups

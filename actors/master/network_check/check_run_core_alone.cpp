@@ -101,8 +101,13 @@ void check_run_core::late_answered(effects& out, instant now, index n, probe_res
 
 void check_run_core::no_longer_late(effects& out, instant now, index n) {
   now_->late.erase(n);
-  if (now_->at == step::late)
+  now_->policy.rounds_max += options_.policy.rounds_max; // what it needs is no fault of the others
+  if (now_->at != step::late)
+    return;
+  if (now_->late.empty())
     next_round(out, now);
+  else // others may answer in the same moment
+    now_->until = std::min(now_->until, now + limits::check_late_together);
 }
 
 /// Their limit is over. One that was asked a second time has shown that it works.

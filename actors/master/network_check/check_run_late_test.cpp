@@ -3,6 +3,7 @@
 #include "actors/master/network_check/testing/check_story.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -105,6 +106,44 @@ TEST_SUITE("a node whose own probe is late") {
     CHECK(s.probed(1) == "0: n0 n1");
     s.group(0, 0);
     CHECK(s.group(1, 0) == "good n0 n1; leave; undecided");
+  }
+
+  TEST_CASE("several are late, one after the other: none lacks the rounds that it needs") {
+    story s(within(30s));
+    s.begins(8);
+    for (std::uint32_t n = 0; n < 4; ++n)
+      s.probed(n);
+    auto said = s.passes(5s);
+    const auto all_rounds = [&] {
+      for (int rounds = 0; rounds < 40 && said.find(':') != std::string::npos; ++rounds)
+        said = s.all_pass(said);
+    };
+    all_rounds();
+    for (std::uint32_t n = 4; n < 8; ++n) {
+      CHECK(said == "");
+      s.now += 3s;
+      said = s.probed(n);
+      if (n < 7) {
+        CHECK(said == "");
+        said = s.passes(limits::check_late_together);
+      }
+      CHECK(said.find(fmt::format("n{}", n)) != std::string::npos);
+      all_rounds();
+    }
+    CHECK(said == "good n0 n1 n2 n3 n4 n5 n6 n7; leave; undecided");
+  }
+
+  TEST_CASE("late ones that answer in the same moment are checked together") {
+    story s(within(30s));
+    s.begins(4);
+    s.probed(0);
+    s.probed(1);
+    CHECK(s.passes(5s) == "0: n0 n1");
+    CHECK(s.all_pass("0: n0 n1") == "");
+    CHECK(s.probed(2) == "");
+    const auto both = s.probed(3);
+    CHECK(both.find("n2") != std::string::npos);
+    CHECK(both.find("n3") != std::string::npos);
   }
 
   TEST_CASE("slow by its first answer, it is asked once more") {

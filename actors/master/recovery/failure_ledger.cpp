@@ -84,7 +84,7 @@ void failure_ledger::put_root_cause_first() {
            f.judged.which != exit_class::NETWORK;
   };
   auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
-  if (cause == failures_.end())
+  if (cause == failures_.end() && failures_.front().judged.which == exit_class::NETWORK)
     cause = std::find_if(failures_.begin(), failures_.end(), by_itself);
   // The others keep their order: the verdict shows them as the story of what followed.
   if (cause != failures_.end())

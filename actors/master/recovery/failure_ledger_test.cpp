@@ -97,6 +97,12 @@ TEST_SUITE("failure_ledger: which failure was the first") {
       s.fails("b", -6);
       CHECK(s.order() == "a: " + lost + ", b: code -6");
     }
+    SUBCASE("and a first failure of another kind stays the first") {
+      story abort;
+      abort.fails("a", -6, limits::order_uncertain);
+      abort.fails("b", 1);
+      CHECK(abort.order() == "a: code -6, b: code 1");
+    }
     SUBCASE("nor beside one that its node has stopped") {
       s.fails("b", -15, {}, true);
       CHECK(s.order() == "a: " + lost + ", b: code -15");

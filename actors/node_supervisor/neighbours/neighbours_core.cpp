@@ -40,7 +40,7 @@ neighbours_core::effects neighbours_core::reach(instant now, const msg<MasterRea
     ask_at_ = now + limits::noticed_apart(lease_);
     for (const auto n : said->getNeighbours())
       if (neighbours_.size() < limits::neighbours_max && n.getPort() != 0)
-        neighbours_.push_back({n.getNode().cStr(), n.getAddress().cStr(), n.getPort(), 0});
+        neighbours_.push_back({n.getNode().cStr(), n.getAddress().cStr(), n.getPort()});
   }
   check();
   return out;
@@ -54,33 +54,35 @@ void neighbours_core::become_calm(effects& out) {
       out.push_back(close{n.link, "the question is answered"});
 }
 
-/// One that is being dialled is not dialled again, and one that has not answered since the last
-/// round is: its link may be one into the void.
+/// A link that is dialled or has been asked may be one into the void, and is given up after a
+/// while.
 void neighbours_core::ask(effects& out, instant now) {
   ask_at_ = now + limits::neighbours_asked_every;
   for (auto& n : neighbours_) {
-    if (n.link != 0)
+    if (n.link != 0 && now < n.dialled_at + limits::neighbours_dialled_again)
       continue;
+    if (n.link != 0)
+      out.push_back(close{n.link, "it has not answered"});
     n.link = ++last_own_;
+    n.dialled_at = now;
     out.push_back(dial{n.link, n.host, n.port});
   }
 }
 
-/// A handshake is a sign of life, whatever follows.
+/// A handshake is a sign of life, whatever follows, and whichever dial it was.
 neighbours_core::effects neighbours_core::connected(instant now, link_id link) {
+  answered_at_ = now;
   if (!at(link))
     return {close{link, "it is not needed any more"}};
-  answered_at_ = now;
   return {
       say{link, author_.write<MasterSought>({}, [this](auto b) { b.setFollows(follows_); }).any()}};
 }
 
 neighbours_core::effects neighbours_core::not_connected(instant now, link_id link, bool answers) {
-  if (auto* n = at(link)) {
+  if (answers)
+    answered_at_ = now;
+  if (auto* n = at(link))
     n->link = 0;
-    if (answers)
-      answered_at_ = now;
-  }
   return {};
 }
 
@@ -96,8 +98,9 @@ void neighbours_core::answered(effects& out, instant now, neighbour& by,
   const bool was_there = linked && since >= now - missed_at_ + limits::noticed_apart(lease_);
   TROUPE_RARE_IF(!linked, "neighbours: one of them has no master either");
   TROUPE_RARE_IF(linked && !was_there, "neighbours: the master is back, but not here yet");
-  if (was_there)
+  if (was_there && by.had_it)
     tell_uplink(out, by.node);
+  by.had_it = was_there;
 }
 
 void neighbours_core::tell_uplink(effects& out, const node_name& has_it) {
@@ -122,6 +125,7 @@ neighbours_core::effects neighbours_core::arrived(instant now, link_id link) {
   if (asked_by_.size() >= limits::neighbours_asking_max)
     return {close{link, fmt::format("{} other nodes ask already", asked_by_.size())}};
   asked_by_.emplace(link, now + limits::neighbours_ask_within);
+  answered_at_ = now;
   return {};
 }
 

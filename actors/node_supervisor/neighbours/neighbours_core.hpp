@@ -32,7 +32,9 @@ namespace troupe::actors {
 /// Two answers look like "it is there" and are not. A neighbour may not have noticed yet that the
 /// master is gone, so it is asked half a lease later than this node missed it. And when the network
 /// is back the first of them have the master again while the others still dial: so a link counts
-/// only if it is older than the absence. Any other answer says that this node is not cut off.
+/// only if it is older than the absence. And a neighbour that stood still itself answers before it
+/// looks: so it is asked twice. Any other answer, and any sign of life, says that this node is not
+/// cut off.
 class neighbours_core {
  public:
   using link_id = std::uint64_t;
@@ -98,6 +100,8 @@ class neighbours_core {
     std::string host;
     std::uint16_t port = 0;
     link_id link = 0; ///< dialled, or there; 0: none
+    instant dialled_at{};
+    bool had_it = false; ///< as it said the last time that it was asked
   };
 
   neighbour* at(link_id link);

@@ -201,9 +201,21 @@ TEST_SUITE("uplink_core: without a master") {
     greeted.knows(running_in(3));
     greeted.dialled();
     CHECK(greeted.core.reach() == messages::MasterReach::Reach::ABSENT);
-    // Its machine has answered: the master is away, though it welcomes no node.
+    // Its address has answered: whatever follows, the neighbours may be ahead of this node.
     greeted.link_ends();
     CHECK(greeted.core.reach() == messages::MasterReach::Reach::ABSENT);
+    greeted.waits();
+    greeted.knows(running_in(3));
+    greeted.not_dialled(errc::unavailable);
+    CHECK(greeted.core.reach() == messages::MasterReach::Reach::ABSENT);
+    auto refused = missing(running_in(3), errc::closed);
+    refused.waits();
+    refused.knows(running_in(3));
+    refused.not_dialled(errc::unavailable);
+    CHECK(refused.core.reach() == messages::MasterReach::Reach::ABSENT);
+    // In the next outage they are asked.
+    greeted.links(running_in(3));
+    greeted.link_ends();
     greeted.waits();
     greeted.knows(running_in(3));
     greeted.not_dialled(errc::unavailable);

@@ -111,8 +111,7 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   if (!failure) {
     phase_.become(phase::greeting);
     welcome_until_ = now + limits::handshake_within;
-    master_absent_ = true; // should it not welcome this node
-    unanswered_since_ = now;
+    reached_since_lost_ = true;
     // It cannot be called back. A welcome to it would be for a state that is gone.
     if (hello_is_stale_)
       redial(out, now, trains_ ? agent_restarted : cut_off);
@@ -126,8 +125,10 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   // Something answered at the address, so this node is not cut off: the master is away. Only where
   // nothing answers may the others have gone on without this node.
   master_absent_ = for_good || failure->code == errc::closed;
-  if (master_absent_)
+  if (master_absent_) {
     unanswered_since_ = now;
+    reached_since_lost_ = true;
+  }
   become_resting(out, now, failure->what);
   return out;
 }

@@ -216,7 +216,8 @@ class uplink_core {
   bool trains_ = false;             ///< as the agent said for the last hello
   std::optional<bool> dispensable_; ///< as the master said of the world that runs
   /// Then the network works, and this node is not the one that is cut off.
-  bool master_absent_ = false; ///< its address was reached, and it was not there
+  bool master_absent_ = false;      ///< its address was reached, and it was not there
+  bool reached_since_lost_ = false; ///< since the link was lost, whatever was there
   std::uint64_t outages_ = 0;
   reminder waiting_; ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.

@@ -18,7 +18,7 @@ using namespace messages;
 void uplink_core::lost_link(instant now) {
   ++outages_;
   trying_since_ = idle_since_ = unanswered_since_ = now;
-  master_absent_ = false;
+  master_absent_ = reached_since_lost_ = false;
 }
 
 /// Cut off and replaceable: only both together make this node's ranks a danger. One of them alone
@@ -68,14 +68,15 @@ void uplink_core::end_workers(effects& out, const std::string& why) {
                       {{"master", options_.master}}}});
 }
 
-/// Once the master's address has answered, in whatever way, it is away and this node is not.
+/// Once the master's address has answered since the link was lost, in whatever way, the neighbours
+/// are not asked: they may have a master again that this node has not dialled yet.
 MasterReach::Reach uplink_core::reach() const {
   if (phase_ == phase::linked)
     return MasterReach::Reach::LINKED;
   const bool no_link =
       phase_ == phase::resting || phase_ == phase::asking || phase_ == phase::dialling;
-  return no_link && trains_ && !trains_on() ? MasterReach::Reach::MISSED
-                                            : MasterReach::Reach::ABSENT;
+  return no_link && trains_ && !trains_on() && !reached_since_lost_ ? MasterReach::Reach::MISSED
+                                                                    : MasterReach::Reach::ABSENT;
 }
 
 /// An attempt that is under way is given up with it: its hello says, or would say, that the workers
