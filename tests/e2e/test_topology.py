@@ -26,7 +26,7 @@ Nodes = Callable[..., dict[str, Run]]
 
 @pytest.fixture
 def nodes(launcher: Launcher, tmp_path: Path) -> Nodes:
-    """Starts the four nodes, without ranks, each with these options and its own."""
+    """Starts the four nodes, without ranks, each with these options, its own, and what its pod is told."""
     script = tmp_path / "worker.sh"
     script.write_text(f"#!/bin/sh\n{WORKER}\n")
     script.chmod(0o755)
@@ -36,7 +36,11 @@ def nodes(launcher: Launcher, tmp_path: Path) -> Nodes:
         def command(self, worker: list[str], **how: object) -> list[str]:
             return [self.program, "--no-python", *how["options"], *worker]
 
-    def start(*options: str, own: Callable[[str], list[str]] = lambda _: []) -> dict[str, Run]:
+    def start(
+        *options: str,
+        own: Callable[[str], list[str]] = lambda _: [],
+        told: Callable[[str], dict[str, str]] = lambda _: {},
+    ) -> dict[str, Run]:
         where = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
         for name in RACKS:
             directory = tmp_path / f"node-{name}"
@@ -46,7 +50,7 @@ def nodes(launcher: Launcher, tmp_path: Path) -> Nodes:
                 [str(script)],
                 directory,
                 options=["--nnodes=4", f"--node-name={name}", where, *options, *own(name)],
-                environment=CALM | {"WHERE": name},
+                environment=CALM | {"WHERE": name} | told(name),
             )
             started[name] = run.__enter__()
         return started
@@ -80,6 +84,16 @@ def test_ranks_follow_the_file(nodes: Nodes, tmp_path: Path) -> None:
     runs = nodes(f"--topology={tmp_path}/racks")
     assert follows_racks(order(runs)), all_said(runs)
     assert "ranks follow the network: of 4 nodes the ring leaves a switch" in all_said(runs)
+
+
+def test_pods_are_known_by_the_machines_below_them(nodes: Nodes, tmp_path: Path) -> None:
+    machines = {name: f"192.168.0.{n}" for n, name in enumerate(RACKS)}
+    (tmp_path / "racks").write_text("".join(f"{RACKS[name]} hall {machine}\n" for name, machine in machines.items()))
+    runs = nodes(f"--topology={tmp_path}/racks", told=lambda name: {"NODE_IP": machines[name]})
+    by_rank = order(runs)
+    assert follows_racks(by_rank), all_said(runs)
+    listed = ", ".join(f"{name} (127.0.0.1 on {machines[name]})" for name in by_rank)
+    assert f"nodes of rank 0 to 3: {listed}" in all_said(runs)
 
 
 def test_ranks_follow_what_nodes_say(nodes: Nodes) -> None:
