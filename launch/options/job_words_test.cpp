@@ -193,6 +193,19 @@ TEST_SUITE("the words of a job") {
     CHECK(o.policy.topology.file == "/own");
   }
 
+  TEST_CASE("a master listens on every address of both families where it is told *") {
+    const auto where = [](const std::string& said) {
+      return ports::to_string(
+          std::get<master_program_options>(heard({"--listen=" + said}, {})).listen);
+    };
+    CHECK(where("*:50001") == "*:50001");
+    CHECK(where("*") == "*:29400");
+    CHECK(where("0.0.0.0:1") == "0.0.0.0:1");
+    CHECK(where("[::1]:1") == "[::1]:1");
+    for (const auto* wrong : {"*:", "*x", "**:1", "*:70000"})
+      CHECK(std::holds_alternative<refusal>(heard({std::string("--listen=") + wrong}, {})));
+  }
+
   TEST_CASE("that no master takes are refused with the option's name") {
     const auto wrong = [](const messages::job_words& words) {
       return std::get<refusal>(heard({}, words)).what;

@@ -264,7 +264,7 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
        {{scope::node,
          {"--listen", "--rdzv-endpoint"},
          "HOST:PORT",
-         "Where to listen (127.0.0.1:29400); port 0 picks one",
+         "Where to listen (127.0.0.1:29400); port 0 picks one, and host * is every address",
          into(endpoint)},
         {scope::job,
          {"--nnodes"},
@@ -313,10 +313,13 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   if (!found.rest.empty())
     return refusal{
         fmt::format("'{}' is no option of actor-master (see --help)", found.rest.front())};
-  const auto where = parse_endpoint(endpoint, rendezvous_port);
+  // "*:29400": on all addresses of both families, as far as the machine has them.
+  const bool on_all = endpoint == "*" || endpoint.compare(0, 2, "*:") == 0;
+  const auto where =
+      parse_endpoint(on_all ? "0.0.0.0" + endpoint.substr(1) : endpoint, rendezvous_port);
   if (!where)
     return refusal{"--listen: " + where.error().what};
-  o.listen = *where;
+  o.listen = on_all ? ports::endpoint{"*", where->port} : *where;
   const auto range = parse_nodes(nodes);
   if (!range)
     return refused(range.error());

@@ -140,7 +140,11 @@ def test_a_pod_has_no_rights_on_its_machine(name: str) -> None:
         [container] = spec["containers"]
         own = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
         assert container["securityContext"] == own
-        assert "priorityClassName" not in spec and "volumes" not in spec
+        assert "volumes" not in spec
+    # What the user says of its worth, and of no other pod.
+    assert "priorityClassName" not in made(name).of("Pod")["spec"]
+    worth = made(name).of("Deployment")["spec"]["template"]["spec"].get("priorityClassName")
+    assert worth == CASES[name].values.get("priorityClassName")
     assert made(name).of("Pod")["spec"]["automountServiceAccountToken"] is False
 
 
