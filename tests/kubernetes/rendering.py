@@ -78,7 +78,15 @@ CASES = {
                 {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
                 {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
             ],
-            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+                        ]
+                    }
+                }
+            },
             "priorityClassName": "system-cluster-critical",
         }
     ),
