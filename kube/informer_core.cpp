@@ -155,6 +155,11 @@ void informer_core::job_gone(effects& out, const std::string& key) {
   if (found == routes_.end())
     return;
   out.push_back(end_job{found->second});
+  const auto slash = key.find('/');
+  out.push_back(note{{log::level::info,
+                      "job_gone",
+                      fmt::format("ElasticJob {} is deleted", key),
+                      {{"job", key.substr(slash + 1)}, {"namespace", key.substr(0, slash)}}}});
   jobs_.erase(found->second);
   routes_.erase(found);
 }

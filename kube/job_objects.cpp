@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::kube {
@@ -19,6 +20,8 @@ constexpr auto manager = "troupe-operator";
 /// Below /run/secrets: where a token may be read by the launcher's rules.
 constexpr auto token_directory = "/run/secrets/troupe";
 constexpr auto topology_directory = "/etc/troupe/topology";
+/// By which a PodMonitor finds it.
+constexpr auto metrics_port_name = "metrics";
 
 json::object labels_of(const elastic_job& job) {
   return {{job_label, label_of(job.name)},
@@ -128,6 +131,15 @@ json::object machines_binding(const elastic_job& job, const operator_policy& pol
   return binding;
 }
 
+/// A job whose own words say where its master serves metrics is left to that.
+bool serves_metrics_by(const operator_policy& policy, const elastic_job& job) {
+  const std::string option = "--metrics-listen";
+  const auto& own = job.master_arguments;
+  return policy.master_metrics_port != 0 &&
+         std::none_of(own.begin(), own.end(),
+                      [&](const auto& w) { return w == option || w.rfind(option + "=", 0) == 0; });
+}
+
 json::array master_command(const elastic_job& job, const operator_policy& policy, bool topology) {
   json::array words{"actor-master",
                     fmt::format("--listen=*:{}", master_port),
@@ -143,6 +155,8 @@ json::array master_command(const elastic_job& job, const operator_policy& policy
                                                     : "--gang=scheduler-plugins");
   if (topology)
     words.emplace_back(fmt::format("--topology={}/topology_config", topology_directory));
+  if (serves_metrics_by(policy, job))
+    words.emplace_back(fmt::format("--metrics-listen={}", policy.master_metrics_port));
   for (const auto& word : job.master_arguments)
     words.emplace_back(word);
   return words;
@@ -183,6 +197,10 @@ json::object master_container(const elastic_job& job, const operator_policy& pol
       {"volumeMounts", std::move(mounts)}};
   if (!policy.master_image_pull_policy.empty())
     container["imagePullPolicy"] = policy.master_image_pull_policy;
+  if (serves_metrics_by(policy, job))
+    container["ports"] = json::array{json::object{{"name", metrics_port_name},
+                                                  {"containerPort", policy.master_metrics_port},
+                                                  {"protocol", "TCP"}}};
   return container;
 }
 

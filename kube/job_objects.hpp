@@ -24,6 +24,7 @@ struct operator_policy {
   std::string topology_config;  ///< name of the ConfigMap; empty: none is looked at
   std::string machines_role;    ///< ClusterRole by which masters mark machines; empty: they may not
   std::string mark_faulty;      ///< "taint", "cordon"; with machines_role
+  std::uint16_t master_metrics_port = 0; ///< 0: masters serve no metrics, unless their job says so
 };
 
 /// Labels of everything that belongs to a job, as DLRover's tools look for them.

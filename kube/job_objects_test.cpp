@@ -28,4 +28,27 @@ TEST_SUITE("what an ElasticJob is made of") {
     CHECK(json::serialize(pod.at("spec").at("containers").at(0).at("command"))
               .find("\"--listen=*:50001\"") != std::string::npos);
   }
+
+  TEST_CASE("a master serves metrics where the operator was told so, or where its job says") {
+    const auto container_of = [](operated& o) {
+      o.is_told();
+      return json::parse(o.made).at("spec").at("containers").at(0);
+    };
+    operated silent;
+    CHECK_FALSE(container_of(silent).as_object().contains("ports"));
+    operator_policy policy;
+    policy.master_metrics_port = 9500;
+    operated o(policy);
+    const auto container = container_of(o);
+    CHECK(container.at("ports").at(0).at("name") == "metrics");
+    CHECK(container.at("ports").at(0).at("containerPort") == 9500);
+    CHECK(json::serialize(container.at("command")).find("\"--metrics-listen=9500\"") !=
+          std::string::npos);
+    operated own(policy);
+    own.object.at("metadata").as_object()["annotations"] =
+        json::object{{"troupe/master-args", "[\"--metrics-listen=:9600\"]"}};
+    const auto as_said = container_of(own);
+    CHECK_FALSE(as_said.as_object().contains("ports"));
+    CHECK(json::serialize(as_said.at("command")).find("9500") == std::string::npos);
+  }
 }

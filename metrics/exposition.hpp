@@ -41,7 +41,7 @@ class exposition {
 
   // Of the family that was begun last.
   void sample(double value, const labels& of_this = {}) { write("", value, of_this); }
-  void sample(const duration_histogram& h, const labels& of_this);
+  void sample(const duration_histogram& h, const labels& of_this = {});
 
   /// A family of one sample.
   void counter(const std::string& name, const std::string& help, double value) {

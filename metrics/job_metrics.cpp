@@ -1,5 +1,7 @@
 #include "metrics/job_metrics.hpp"
 
+#include "metrics/event_fields.hpp"
+
 #include <algorithm>
 
 namespace troupe::metrics {
@@ -9,15 +11,6 @@ namespace {
 constexpr auto usual_class = "other";
 /// Classes are words of ours; a field that is none of them cannot grow the page without end.
 constexpr std::size_t classes_max = 32;
-
-template<class T>
-std::optional<T> field(const log::event& e, const char* name) {
-  for (const auto& [key, content] : e.fields)
-    if (key == name)
-      if (const auto* found = std::get_if<T>(&content))
-        return *found;
-  return std::nullopt;
-}
 
 std::optional<duration> milliseconds(const log::event& e, const char* name) {
   const auto found = field<double>(e, name);

@@ -1,4 +1,5 @@
 #include "launch/options/arguments.hpp"
+#include "launch/options/metrics.hpp"
 #include "launch/options/values.hpp"
 #include "runtime/base/limits.hpp"
 
@@ -11,7 +12,8 @@ namespace {
 
 struct operator_arguments {
   std::string gang = "none", mark_faulty = "none";
-  std::int64_t group_size = 0;
+  std::int64_t group_size = 0, master_metrics_port = 0;
+  metrics_arguments metrics;
 };
 
 option_group jobs_group(operator_program_options& o) {
@@ -81,6 +83,36 @@ option_group cluster_rights_group(operator_program_options& o, operator_argument
   return group;
 }
 
+option_group operator_metrics_group(operator_arguments& w) {
+  return {"What a monitoring system and a kubelet read",
+          {{scope::process,
+            {"--metrics-listen"},
+            "[HOST:]PORT",
+            "Serve there, to all that can reach it: metrics for Prometheus at /metrics; /healthz, "
+            "which is well while the operator's actors run; /readyz, while the API server answers "
+            "it. Without HOST on every address (off)",
+            into(w.metrics.listen)},
+           {scope::process,
+            {"--master-metrics-port"},
+            "PORT",
+            "Where masters serve the metrics of their jobs (0: nowhere)",
+            into(w.master_metrics_port)}}};
+}
+
+std::optional<std::string> derive_metrics(operator_program_options& o,
+                                          const operator_arguments& w) {
+  constexpr std::int64_t port_max = 65'535;
+  const auto metrics = launch::derive_metrics(w.metrics);
+  if (!metrics)
+    return metrics.error().what;
+  o.metrics_listen = metrics->listen;
+  if (w.master_metrics_port < 0 || w.master_metrics_port > port_max)
+    return fmt::format("--master-metrics-port: {}; 0 to {} are possible", w.master_metrics_port,
+                       port_max);
+  o.master_metrics_port = static_cast<std::uint16_t>(w.master_metrics_port);
+  return std::nullopt;
+}
+
 std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {
   if (o.master_image.empty())
     return "--master-image is needed: an image with actor-master";
@@ -96,7 +128,7 @@ std::optional<std::string> derive(operator_program_options& o, const operator_ar
     return "--group-size needs --gang volcano";
   o.group_size = static_cast<std::uint32_t>(w.group_size);
   o.mark_faulty = w.mark_faulty == "none" ? "" : w.mark_faulty;
-  return std::nullopt;
+  return derive_metrics(o, w);
 }
 
 } // namespace
@@ -112,6 +144,7 @@ parsed<operator_program_options> parse_operator(const std::vector<std::string>& 
   d.add(jobs_group(o));
   d.add(gang_group(o, w));
   d.add(cluster_rights_group(o, w));
+  d.add(operator_metrics_group(w));
   declare_talk(d, o.common);
   declare_answers(d, machine.columns);
   auto said = d.parse(arguments, machine.environment);

@@ -203,6 +203,8 @@ struct operator_program_options {
   std::string group_label;
   std::string topology_config = "node-topology-config";
   std::string mark_faulty; ///< how masters mark machines: "taint", "cordon"; empty: not at all
+  std::optional<ports::endpoint> metrics_listen; ///< nothing: no port is opened
+  std::uint16_t master_metrics_port = 0;         ///< 0: masters serve no metrics
   kubernetes_account account;
 };
 

@@ -116,9 +116,9 @@ result<void> metrics_service::serve(const log::sink& log) {
   if (!options_.listen)
     return {};
   auto server =
-      os::text_server::open(*options_.listen, {"/metrics", metrics::content_type,
-                                               [from = counts_] { return from->text(); },
-                                               [to = counts_](instant made) { to->read(made); }});
+      os::text_server::open(*options_.listen, {{"/metrics", metrics::content_type,
+                                                [from = counts_] { return from->text(); },
+                                                [to = counts_](instant made) { to->read(made); }}});
   if (!server) {
     const auto why = "--metrics-listen: " + server.error().what;
     log(component,

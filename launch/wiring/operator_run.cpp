@@ -3,6 +3,7 @@
 #include "actors/topology.hpp"
 #include "launch/wiring/api_access.hpp"
 #include "launch/wiring/machine.hpp"
+#include "launch/wiring/operator_service.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/kube/api_server.hpp"
 #include "runtime/os/net/job_token.hpp"
@@ -45,6 +46,7 @@ actors::operator_options options_of(const operator_program_options& o, const mac
   out.policy.group_label = o.group_label;
   out.policy.topology_config = o.topology_config;
   out.policy.mark_faulty = o.mark_faulty;
+  out.policy.master_metrics_port = o.master_metrics_port;
   if (!o.mark_faulty.empty())
     out.policy.machines_role = o.lease + "-machines";
   out.name_space = o.name_space;
@@ -59,7 +61,14 @@ actors::operator_options options_of(const operator_program_options& o, const mac
 } // namespace
 
 result<void> run_operator(const operator_program_options& o, const machine_facts& machine,
-                          const log::sink& log) {
+                          const log::sink& to) {
+  if (o.master_metrics_port == kube::master_port)
+    return failure(errc::invalid,
+                   fmt::format("--master-metrics-port: at {} a job's nodes reach its "
+                               "master; choose another port",
+                               kube::master_port));
+  operator_service service;
+  const auto log = service.counting(to);
   auto access = api_access_of(o.account, machine);
   if (!access)
     return tl::make_unexpected(access.error());
@@ -67,6 +76,8 @@ result<void> run_operator(const operator_program_options& o, const machine_facts
   auto api = os::api_server::open(std::move(*access));
   if (!api)
     return tl::make_unexpected(api.error());
+  if (auto serves = service.serve(o.metrics_listen, log); !serves)
+    return serves;
   const auto over = std::make_shared<std::promise<result<void>>>();
   const auto told = std::make_shared<std::atomic<bool>>(false);
   const auto tell = [over, told](result<void> how) {
@@ -74,7 +85,7 @@ result<void> run_operator(const operator_program_options& o, const machine_facts
       over->set_value(std::move(how));
   };
   const actors::operator_world world{
-      *api, utc_now, [] { return os::job_token::fresh().secret(); },
+      service.counting(*api), utc_now, [] { return os::job_token::fresh().secret(); },
       [tell] {
         tell(failure(errc::refused, "the lease could not be renewed in time: another operator may "
                                     "lead by now, so this one ends"));

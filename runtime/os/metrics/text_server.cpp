@@ -11,9 +11,11 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <list>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,24 +31,43 @@ using boost::system::error_code;
 /// After the system had no descriptor for a connection.
 constexpr auto accept_again_after = 1s;
 
+using pages = std::vector<text_server::page>;
+
+/// Null: there is none of that path. A query behind it counts for nothing.
+const text_server::page* page_at(beast::string_view target, const pages& all) {
+  const auto path = target.substr(0, target.find('?'));
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return path == each.path; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string paths_of(const pages& all) {
+  std::string out;
+  for (const auto& each : all)
+    out += (out.empty() ? "" : ", ") + each.path;
+  return out;
+}
+
 http::response<http::string_body> answer_to(const http::request<http::empty_body>& asked,
-                                            const text_server::page& page) {
+                                            const pages& all) {
   http::response<http::string_body> answer{http::status::ok, asked.version()};
   answer.keep_alive(asked.keep_alive());
-  const auto target = asked.target();
+  answer.set(http::field::content_type, "text/plain; charset=utf-8");
   const bool reads = asked.method() == http::verb::get || asked.method() == http::verb::head;
-  if (target.substr(0, target.find('?')) != page.path) {
+  const auto* page = page_at(asked.target(), all);
+  if (page == nullptr) {
     answer.result(http::status::not_found);
-    answer.body() = "only " + page.path + " is here\n";
+    answer.body() = "only " + paths_of(all) + (all.size() > 1 ? " are here\n" : " is here\n");
   } else if (!reads) {
     answer.result(http::status::method_not_allowed);
     answer.set(http::field::allow, "GET, HEAD");
-    answer.body() = page.path + " can only be read\n";
+    answer.body() = page->path + " can only be read\n";
   } else {
-    answer.body() = page.text();
+    answer.body() = page->text();
+    answer.set(http::field::content_type, page->content_type);
+    if (page->is_good && !page->is_good())
+      answer.result(http::status::service_unavailable);
   }
-  answer.set(http::field::content_type,
-             answer.result() == http::status::ok ? page.content_type : "text/plain; charset=utf-8");
   answer.prepare_payload();
   if (asked.method() == http::verb::head)
     answer.body().clear(); // with the length that it would have
@@ -58,8 +79,8 @@ http::response<http::string_body> answer_to(const http::request<http::empty_body
 /// One client, request after request.
 class text_server::connection : public std::enable_shared_from_this<connection> {
  public:
-  connection(asio::ip::tcp::socket socket, const text_server::page& page)
-      : stream_(std::move(socket)), page_(page) {}
+  connection(asio::ip::tcp::socket socket, const pages& all)
+      : stream_(std::move(socket)), pages_(all) {}
 
   void start(std::function<void()> ended) {
     ended_ = std::move(ended);
@@ -85,18 +106,24 @@ class text_server::connection : public std::enable_shared_from_this<connection> 
 
   void write() {
     const auto made = std::chrono::steady_clock::now();
-    answer_ = answer_to(parser_->get(), page_);
+    answer_ = answer_to(parser_->get(), pages_);
     const bool whole =
         answer_.result() == http::status::ok && parser_->get().method() == http::verb::get;
     stream_.expires_after(limits::metrics_request_within);
     http::async_write(stream_, answer_,
                       [self = shared_from_this(), whole, made](const error_code& ec, std::size_t) {
-                        if (!ec && whole && self->page_.answered)
-                          self->page_.answered(made);
+                        if (!ec && whole)
+                          self->tell_answered(made);
                         if (ec || !self->answer_.keep_alive())
                           return self->end();
                         self->read(limits::metrics_idle_within);
                       });
+  }
+
+  void tell_answered(instant made) const {
+    const auto* page = page_at(parser_->get().target(), pages_);
+    if (page != nullptr && page->answered)
+      page->answered(made);
   }
 
   void end() {
@@ -108,7 +135,7 @@ class text_server::connection : public std::enable_shared_from_this<connection> 
   }
 
   beast::tcp_stream stream_;
-  const text_server::page& page_; ///< the acceptor's, which outlives the thread
+  const pages& pages_; ///< the acceptor's, which outlives the thread
   beast::flat_static_buffer<limits::metrics_request_max> buffer_;
   std::optional<http::request_parser<http::empty_body>> parser_;
   http::response<http::string_body> answer_;
@@ -118,7 +145,7 @@ class text_server::connection : public std::enable_shared_from_this<connection> 
 /// Runs on the thread of the server, but for its constructor.
 class text_server::acceptor : public std::enable_shared_from_this<acceptor> {
  public:
-  acceptor(listening open, page what) : page_(std::move(what)) {
+  acceptor(listening open, pages all) : pages_(std::move(all)) {
     for (auto& each : open.acceptors)
       places_.emplace_back(std::move(each));
   }
@@ -163,7 +190,7 @@ class text_server::acceptor : public std::enable_shared_from_this<acceptor> {
   void take(asio::ip::tcp::socket accepted) {
     if (connections_.size() >= limits::metrics_connections_max)
       connections_.back()->close();
-    connections_.push_front(std::make_shared<connection>(std::move(accepted), page_));
+    connections_.push_front(std::make_shared<connection>(std::move(accepted), pages_));
     const auto which = connections_.begin();
     (*which)->start([self = shared_from_this(), which] {
       if (!self->shut_)
@@ -171,13 +198,14 @@ class text_server::acceptor : public std::enable_shared_from_this<acceptor> {
     });
   }
 
-  page page_;
+  pages pages_;
   std::list<place> places_;
   std::list<std::shared_ptr<connection>> connections_;
   bool shut_ = false;
 };
 
-result<std::unique_ptr<text_server>> text_server::open(const ports::endpoint& where, page what) {
+result<std::unique_ptr<text_server>> text_server::open(const ports::endpoint& where,
+                                                       std::vector<page> pages) {
   const auto addresses = listening_addresses(where, false);
   if (!addresses)
     return tl::make_unexpected(addresses.error());
@@ -186,7 +214,7 @@ result<std::unique_ptr<text_server>> text_server::open(const ports::endpoint& wh
   if (!open)
     return tl::make_unexpected(open.error());
   const auto port = open->port;
-  auto accepts = std::make_shared<acceptor>(std::move(*open), std::move(what));
+  auto accepts = std::make_shared<acceptor>(std::move(*open), std::move(pages));
   boost::asio::post(io->context(), [accepts] { accepts->start(); });
   return std::unique_ptr<text_server>(
       new text_server(std::move(io), std::move(accepts), {where.host, port}));

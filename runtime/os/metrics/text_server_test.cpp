@@ -20,10 +20,10 @@ namespace {
 
 std::unique_ptr<os::text_server> opened(std::atomic<int>& asked) {
   auto server =
-      os::text_server::open({"127.0.0.1", 0}, {"/metrics", "text/plain; version=0.0.4", [&asked] {
-                                                 ++asked;
-                                                 return std::string("one 1\n");
-                                               }});
+      os::text_server::open({"127.0.0.1", 0}, {{"/metrics", "text/plain; version=0.0.4", [&asked] {
+                                                  ++asked;
+                                                  return std::string("one 1\n");
+                                                }}});
   REQUIRE(server);
   return std::move(*server);
 }
@@ -147,7 +147,31 @@ TEST_CASE("a port that is taken") {
   std::atomic<int> asked{0};
   const auto server = opened(asked);
   const auto second = os::text_server::open(
-      server->where(), {"/metrics", "text/plain", [] { return std::string(); }});
+      server->where(), {{"/metrics", "text/plain", [] { return std::string(); }}});
   REQUIRE(!second);
   CHECK(second.error().what.find(std::to_string(server->where().port)) != std::string::npos);
+}
+
+TEST_CASE("several pages, of which one says that it is not well") {
+  std::atomic<bool> well{true};
+  std::atomic<int> read{0};
+  const auto text = [] { return std::string("words\n"); };
+  auto server = os::text_server::open(
+      {"127.0.0.1", 0},
+      {{"/metrics", "text/plain", text, [&read](instant) { ++read; }},
+       {"/healthz", "text/plain", text, nullptr, [&well] { return well.load(); }}});
+  REQUIRE(server);
+  client c(**server);
+  const auto get = [&c](const std::string& path) {
+    c.send("GET " + path + " HTTP/1.1\r\nHost: here\r\n\r\n");
+    return c.answer();
+  };
+  CHECK(starts(get("/metrics"), "HTTP/1.1 200 OK\r\n"));
+  CHECK(starts(get("/healthz?verbose"), "HTTP/1.1 200 OK\r\n"));
+  well = false;
+  const auto bad = get("/healthz");
+  CHECK(starts(bad, "HTTP/1.1 503 Service Unavailable\r\n"));
+  CHECK(bad.find("\r\n\r\nwords\n") != std::string::npos);
+  CHECK(get("/").find("only /metrics, /healthz are here\n") != std::string::npos);
+  CHECK(read == 1);
 }
