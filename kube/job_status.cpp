@@ -132,7 +132,15 @@ void job_status::trouble(const std::string& reason, const std::string& message,
 }
 
 std::string job_status::told_trouble() const {
-  const auto found = conditions_.find(blocked);
+  return told(blocked);
+}
+
+std::string job_status::told_reason() const {
+  return told(phase_);
+}
+
+std::string job_status::told(const std::string& type) const {
+  const auto found = conditions_.find(type);
   return found == conditions_.end() || !found->second.is
              ? std::string()
              : found->second.reason + ": " + found->second.message;

@@ -60,6 +60,8 @@ class job_status {
   const std::string& phase() const { return phase_; }
   /// Why it is in this phase.
   std::string reason() const;
+  /// The same, "REASON: MESSAGE"; empty: nothing is told of it.
+  std::string told_reason() const;
   bool is_over() const { return phase_ == "Succeeded" || phase_ == "Failed"; }
 
   /// The body of a JSON patch of its status, which a server refuses (422) for another job that has
@@ -67,6 +69,7 @@ class job_status {
   std::string patch(const std::string& uid) const;
 
  private:
+  std::string told(const std::string& type) const;
   void set(const std::string& type, bool is, const std::string& reason, const std::string& message,
            const std::string& now);
 

@@ -11,6 +11,7 @@ namespace troupe::launch {
 namespace {
 
 struct operator_arguments {
+  std::int64_t wait_limit = 0; ///< seconds; 0: it was not said
   std::string gang = "none", mark_faulty = "none";
   std::int64_t group_size = 0, master_metrics_port = 0;
   metrics_arguments metrics;
@@ -113,11 +114,50 @@ std::optional<std::string> derive_metrics(operator_program_options& o,
   return std::nullopt;
 }
 
+option_group wait_group(operator_program_options& o, operator_arguments& w) {
+  return {"Instead of being an operator",
+          {{scope::process,
+            {"--wait-for-job"},
+            "NAME",
+            "Wait for the end of this ElasticJob of --namespace, and end with 0 if it has "
+            "succeeded; else tell why it has not",
+            into(o.awaited_job)},
+           {scope::process,
+            {"--wait-limit"},
+            "SECONDS",
+            "For so long at most (300)",
+            into(w.wait_limit)}}};
+}
+
+/// A wait needs only to know where the job is: an option of an operator's would not be heard.
+std::optional<std::string> derive_wait(operator_program_options& o, const operator_arguments& w) {
+  constexpr std::int64_t limit_max = 7L * 24 * 3600;
+  const operator_program_options silent;
+  if (!o.master_image.empty() || !o.master_image_pull_policy.empty() || !o.group_label.empty() ||
+      !w.metrics.listen.empty() || o.lease != silent.lease || w.gang != "none" ||
+      w.mark_faulty != "none" || w.group_size != 0 || w.master_metrics_port != 0 ||
+      o.topology_config != silent.topology_config)
+    return "--wait-for-job runs no operator: beside it only --namespace, --wait-limit and where "
+           "the "
+           "API server is can be said";
+  if (o.name_space.empty())
+    return "--wait-for-job needs --namespace: the one that the job is in";
+  if (w.wait_limit < 0 || w.wait_limit > limit_max)
+    return fmt::format("--wait-limit: {}; 1 to {} seconds are possible", w.wait_limit, limit_max);
+  if (w.wait_limit != 0)
+    o.wait_limit = std::chrono::seconds(w.wait_limit);
+  return std::nullopt;
+}
+
 std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {
-  if (o.master_image.empty())
-    return "--master-image is needed: an image with actor-master";
   if (auto wrong = check_account(o.account); !wrong)
     return wrong.error().what;
+  if (!o.awaited_job.empty())
+    return derive_wait(o, w);
+  if (w.wait_limit != 0)
+    return "--wait-limit needs --wait-for-job";
+  if (o.master_image.empty())
+    return "--master-image is needed: an image with actor-master";
   if (w.group_size < 0 || w.group_size > limits::nodes_max)
     return fmt::format("--group-size: {}; 0 to {} are possible", w.group_size, limits::nodes_max);
   using gang = operator_program_options::gang;
@@ -145,6 +185,7 @@ parsed<operator_program_options> parse_operator(const std::vector<std::string>& 
   d.add(gang_group(o, w));
   d.add(cluster_rights_group(o, w));
   d.add(operator_metrics_group(w));
+  d.add(wait_group(o, w));
   declare_talk(d, o.common);
   declare_answers(d, machine.columns);
   auto said = d.parse(arguments, machine.environment);

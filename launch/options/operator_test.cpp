@@ -11,22 +11,32 @@ using namespace troupe::launch;
 
 namespace {
 
-parsed<operator_program_options> parse(std::vector<std::string> more) {
+using words = std::vector<std::string>;
+
+words operating(words more) {
   more.emplace_back("--master-image=m");
-  return parse_operator(more, machine_facts{});
+  return more;
 }
 
-operator_program_options accepted(const std::vector<std::string>& more) {
-  const auto p = parse(more);
+operator_program_options parsed_as(const words& all) {
+  const auto p = parse_operator(all, machine_facts{});
   if (const auto* e = std::get_if<refusal>(&p))
     FAIL(e->what);
   return std::get<operator_program_options>(p);
 }
 
-std::string refused(const std::vector<std::string>& more) {
-  const auto p = parse(more);
+std::string wrong_in(const words& all) {
+  const auto p = parse_operator(all, machine_facts{});
   REQUIRE(std::holds_alternative<refusal>(p));
   return std::get<refusal>(p).what;
+}
+
+operator_program_options accepted(const words& more) {
+  return parsed_as(operating(more));
+}
+
+std::string refused(const words& more) {
+  return wrong_in(operating(more));
 }
 
 } // namespace
@@ -46,5 +56,22 @@ TEST_SUITE("operator options") {
     CHECK(refused({"--master-metrics-port=65536"}) ==
           "--master-metrics-port: 65536; 0 to 65535 are possible");
     CHECK(refused({"--master-metrics-port=-1"}).find("--master-metrics-port: -1") == 0);
+  }
+
+  TEST_CASE("a wait needs a job and its namespace, and hears of nothing else") {
+    CHECK(accepted({}).awaited_job.empty());
+    auto o = parsed_as({"--wait-for-job=words", "--namespace", "training"});
+    CHECK(o.awaited_job == "words");
+    CHECK(o.wait_limit == std::chrono::minutes(5));
+    o = parsed_as({"--wait-for-job=words", "--namespace=training", "--wait-limit=7"});
+    CHECK(o.wait_limit == std::chrono::seconds(7));
+    CHECK(wrong_in({"--wait-for-job=words"}).find("needs --namespace") != std::string::npos);
+    CHECK(wrong_in({"--wait-for-job=words", "--namespace=n", "--wait-limit=-1"}).find("-1; 1 to") !=
+          std::string::npos);
+    for (const auto* more : {"--master-image=m", "--gang=volcano", "--metrics-listen=1",
+                             "--lease-name=l", "--mark-faulty=taint", "--master-metrics-port=1"})
+      CHECK(wrong_in({"--wait-for-job=words", "--namespace=n", more}).find("runs no operator") !=
+            std::string::npos);
+    CHECK(refused({"--wait-limit=7"}) == "--wait-limit needs --wait-for-job");
   }
 }

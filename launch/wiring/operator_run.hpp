@@ -11,4 +11,8 @@ namespace troupe::launch {
 result<void> run_operator(const operator_program_options& o, const machine_facts& machine,
                           const log::sink& log);
 
+/// Waits for the end of `awaited_job`. The error says why it has not succeeded.
+result<void> run_job_wait(const operator_program_options& o, const machine_facts& machine,
+                          const log::sink& log);
+
 } // namespace troupe::launch
