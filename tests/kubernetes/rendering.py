@@ -57,6 +57,14 @@ CASES = {
         }
     ),
     "one-namespace": Case({"watchNamespace": "training", "replicas": 1}),
+    "monitored": Case({"podMonitor": {"enabled": True}}),
+    "monitored-masters": Case(
+        {
+            "watchNamespace": "training",
+            "metrics": {"port": 8080, "masterPort": 9500},
+            "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "1m30s"},
+        }
+    ),
     "marks": Case({"machines": {"markFaulty": "taint"}}),
     "marks-of-one-namespace": Case({"watchNamespace": "training", "machines": {"markFaulty": "cordon"}}),
     "long": Case(
@@ -94,11 +102,16 @@ CASES = {
 
 
 class Rendered(NamedTuple):
-    documents: list[Document]
+    documents: list[Document]  # that are installed
+    tests: list[Document]  # what `helm test` makes, in Helm's order
     notes: str
 
     def of(self, kind: str, ending: str = "") -> Document:
         [found] = [d for d in self.documents if d["kind"] == kind and d["metadata"]["name"].endswith(ending)]
+        return found
+
+    def test(self, kind: str) -> Document:
+        [found] = [d for d in self.tests if d["kind"] == kind]
         return found
 
     @property
@@ -133,4 +146,8 @@ def rendered(case: Case, apis: Sequence[str] = APIS) -> Rendered:
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     found = [document for text in made["manifests"].values() for document in yaml.safe_load_all(text)]
-    return Rendered([document for document in found if document], made["notes"])
+    hooks = {True: [], False: []}
+    for document in filter(None, found):
+        hooks["helm.sh/hook" in document["metadata"].get("annotations", {})].append(document)
+    hooks[True].sort(key=lambda d: int(d["metadata"]["annotations"]["helm.sh/hook-weight"]))
+    return Rendered(hooks[False], hooks[True], made["notes"])

@@ -30,7 +30,7 @@ OF_MASTERS = [
     ("", "events", "create patch"),
 ]
 # Of what a rendering has, beside what all have.
-ALWAYS = ["ConfigMap", "Deployment", "Pod", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"]
+ALWAYS = ["ConfigMap", "Deployment", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"]
 OF_THE_CLUSTER, OF_ONE = ["ClusterRole", "ClusterRoleBinding"], ["Role", "RoleBinding"]
 BINDER = ["ClusterRole", "ClusterRole", "ClusterRoleBinding"]
 SCOPES = {
@@ -38,6 +38,8 @@ SCOPES = {
     "guide": OF_THE_CLUSTER,
     "names-and-tags": OF_THE_CLUSTER,
     "one-namespace": OF_ONE,
+    "monitored": [*OF_THE_CLUSTER, "PodMonitor"],
+    "monitored-masters": [*OF_ONE, "PodMonitor", "PodMonitor"],
     "marks": OF_THE_CLUSTER + BINDER,
     "marks-of-one-namespace": OF_ONE + BINDER,
     "long": OF_ONE + BINDER,
@@ -46,22 +48,28 @@ SCOPES = {
 COMMANDS = {
     "defaults": (
         "actor-operator --master-image=troupe-launcher:0.1.0 --master-image-pull-policy=IfNotPresent"
-        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --gang=none"
+        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none"
+        " --metrics-listen=9402 --gang=none"
     ),
     "guide": (
         "actor-operator --master-image=registry.local/dlrover-master:v0.7.0 --master-image-pull-policy=IfNotPresent"
-        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --gang=volcano"
-        " --group-size=8 --group-label=example.com/group"
+        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --metrics-listen=9402"
+        " --gang=volcano --group-size=8 --group-label=example.com/group"
     ),
     "marks-of-one-namespace": (
         "actor-operator --namespace=training --master-image=troupe-launcher:0.1.0"
         " --master-image-pull-policy=IfNotPresent --lease-name=troupe --topology-config-map=node-topology-config"
-        " --mark-faulty=cordon --gang=none"
+        " --mark-faulty=cordon --metrics-listen=9402 --gang=none"
+    ),
+    "monitored-masters": (
+        "actor-operator --namespace=training --master-image=troupe-launcher:0.1.0"
+        " --master-image-pull-policy=IfNotPresent --lease-name=troupe --topology-config-map=node-topology-config"
+        " --mark-faulty=none --metrics-listen=8080 --master-metrics-port=9500 --gang=none"
     ),
     "all": (
         "actor-operator --master-image=registry.example.com:5000/a_team/ai/troupe-launcher:0.1.0"
         " --master-image-pull-policy=Always --lease-name=troupe --topology-config-map=node-topology-config"
-        " --mark-faulty=none --gang=scheduler-plugins"
+        " --mark-faulty=none --metrics-listen=9402 --gang=scheduler-plugins"
     ),
 }
 
@@ -78,6 +86,11 @@ def operator(name: str) -> Document:
     return container
 
 
+def worker(name: str) -> Document:
+    """A pod's spec of the job that `helm test` runs."""
+    return made(name).test("ElasticJob")["spec"]["replicaSpecs"]["worker"]["template"]["spec"]
+
+
 def rules(name: str) -> list[Document]:
     """What the operator may do where its jobs are."""
     scope = made(name).of("Deployment")["metadata"]["name"]
@@ -92,7 +105,7 @@ def may(of: list[Document], group: str, resource: str, verb: str) -> bool:
 
 @of_each_case
 def test_an_object_is_what_its_schema_says(name: str) -> None:
-    for document in made(name).documents:
+    for document in made(name).documents + made(name).tests:
         assert wrong(document) == []
 
 
@@ -104,7 +117,7 @@ def test_what_is_installed_is_what_the_scope_needs(name: str) -> None:
 @of_each_case
 def test_names_are_short_and_used_once(name: str) -> None:
     case, found = CASES[name], []
-    for document in made(name).documents:
+    for document in made(name).documents + made(name).tests:
         about = document["metadata"]
         assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", about["name"])
         assert all(len(value) <= 63 for value in about["labels"].values())
@@ -116,7 +129,7 @@ def test_names_are_short_and_used_once(name: str) -> None:
 
 @of_each_case
 def test_what_is_named_is_there(name: str) -> None:
-    documents = made(name).documents
+    documents = made(name).documents + made(name).tests
     deployment, budget = made(name).of("Deployment"), made(name).of("PodDisruptionBudget")
     account = made(name).of("ServiceAccount")["metadata"]
     spec = deployment["spec"]["template"]["spec"]
@@ -124,28 +137,31 @@ def test_what_is_named_is_there(name: str) -> None:
     selected = deployment["spec"]["selector"]["matchLabels"]
     assert selected == budget["spec"]["selector"]["matchLabels"]
     assert selected.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
-    assert not selected.items() <= made(name).of("Pod")["metadata"]["labels"].items()
+    assert not selected.items() <= made(name).test("Pod")["metadata"]["labels"].items()
     for binding in (d for d in documents if d["kind"].endswith("Binding")):
         role = (binding["roleRef"]["kind"], binding["metadata"].get("namespace"), binding["roleRef"]["name"])
         assert role in [(d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in documents]
-        subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": CASES[name].namespace}
-        assert binding["subjects"] == [subject]
+        of_the_test = binding in made(name).tests
+        subject = made(name).test("ServiceAccount")["metadata"] if of_the_test else account
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": subject["name"], "namespace": CASES[name].namespace}
+        ]
 
 
 @of_each_case
 def test_a_pod_has_no_rights_on_its_machine(name: str) -> None:
-    for spec in (made(name).of("Deployment")["spec"]["template"]["spec"], made(name).of("Pod")["spec"]):
+    of_the_operator, waits = made(name).of("Deployment")["spec"]["template"]["spec"], made(name).test("Pod")["spec"]
+    for spec in (of_the_operator, waits, worker(name)):
         user = spec["securityContext"]
         assert user["runAsNonRoot"] and user["runAsUser"] > 0 and user["seccompProfile"] == {"type": "RuntimeDefault"}
         [container] = spec["containers"]
         own = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
         assert container["securityContext"] == own
-        assert "volumes" not in spec
+        assert not any("hostPath" in volume for volume in spec.get("volumes", []))
     # What the user says of its worth, and of no other pod.
-    assert "priorityClassName" not in made(name).of("Pod")["spec"]
-    worth = made(name).of("Deployment")["spec"]["template"]["spec"].get("priorityClassName")
-    assert worth == CASES[name].values.get("priorityClassName")
-    assert made(name).of("Pod")["spec"]["automountServiceAccountToken"] is False
+    assert "priorityClassName" not in waits and "priorityClassName" not in worker(name)
+    assert of_the_operator.get("priorityClassName") == CASES[name].values.get("priorityClassName")
+    assert worker(name)["automountServiceAccountToken"] is False
 
 
 def test_replicas_prefer_different_machines() -> None:
@@ -172,18 +188,60 @@ def test_the_command_is(name: str) -> None:
 )
 def test_the_image_is(name: str, image: str) -> None:
     assert operator(name)["image"] == image
-    [test] = made(name).of("Pod")["spec"]["containers"]
-    assert test["image"] == image and test["command"][0] == operator(name)["command"][0]
+    for spec in (made(name).test("Pod")["spec"], worker(name)):
+        assert [container["image"] for container in spec["containers"]] == [image]
 
 
 def test_the_lists_of_values_arrive() -> None:
     values, spec = CASES["all"].values, made("all").of("Deployment")["spec"]["template"]["spec"]
-    for spec in (spec, made("all").of("Pod")["spec"]):
+    for spec in (spec, made("all").test("Pod")["spec"], worker("all")):
         for key in ("imagePullSecrets", "nodeSelector", "tolerations"):
             assert spec[key] == values[key]
     spec = made("all").of("Deployment")["spec"]["template"]["spec"]
     assert (spec["affinity"], spec["priorityClassName"]) == (values["affinity"], values["priorityClassName"])
     assert operator("all")["resources"] == {"requests": values["resources"]["requests"]}
+
+
+@of_each_case
+def test_a_kubelet_asks_where_the_operator_listens(name: str) -> None:
+    [port] = operator(name)["ports"]
+    assert f"--metrics-listen={port['containerPort']}" in operator(name)["command"]
+    asked = {probe: operator(name)[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
+    assert {probe: get["path"] for probe, get in asked.items()} == {
+        "livenessProbe": "/healthz",
+        "readinessProbe": "/readyz",
+    }
+    assert {get["port"] for get in asked.values()} == {port["name"]}
+
+
+def test_monitors_find_the_operator_and_masters() -> None:
+    alone, both = made("monitored").of("PodMonitor"), made("monitored-masters").of("PodMonitor", "-masters")
+    pod = made("monitored").of("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert alone["spec"]["selector"]["matchLabels"].items() <= pod.items()
+    assert "namespaceSelector" not in alone["spec"], "the operator is in the monitor's own namespace"
+    assert both["spec"]["selector"]["matchLabels"] == {"elasticjob.dlrover/replica-type": "dlrover-master"}
+    assert both["spec"]["namespaceSelector"] == {"matchNames": ["training"]}
+    assert both["metadata"]["labels"]["release"] == "prometheus"
+    everywhere = rendered(Case({"metrics": {"masterPort": 9500}, "podMonitor": {"enabled": True}}))
+    assert everywhere.of("PodMonitor", "-masters")["spec"]["namespaceSelector"] == {"any": True}
+    for monitor in (alone, both):
+        [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+        assert endpoint["port"] == operator("monitored")["ports"][0]["name"] == "metrics"
+
+
+@of_each_case
+def test_the_chart_s_test_looks_at_its_job_and_no_more(name: str) -> None:
+    job, tests = made(name).test("ElasticJob")["metadata"], made(name).tests
+    assert [d["kind"] for d in tests][-2:] == ["ElasticJob", "Pod"], "the last that is made waits"
+    [rule] = made(name).test("Role")["rules"]
+    assert (rule["resources"], rule["resourceNames"], rule["verbs"]) == (["elasticjobs"], [job["name"]], ["get"])
+    assert job["namespace"] == made(name).test("Role")["metadata"]["namespace"]
+    [container] = made(name).test("Pod")["spec"]["containers"]
+    assert container["command"][:3] == [
+        "actor-operator",
+        f"--wait-for-job={job['name']}",
+        f"--namespace={job['namespace']}",
+    ]
 
 
 def test_the_network_is_as_it_was_given() -> None:
@@ -285,6 +343,11 @@ def test_groups_of_pods_are_of_the_scheduler_that_is_chosen(name: str, groups: s
         ({"watchNamespace": "n" * 64}, "watchNamespace: String length must be less than or equal to 63"),
         ({"machines": {"markFaulty": "drain"}}, "machines.markFaulty must be one of the following"),
         ({"resources": {"limit": {}}}, "resources: Additional property limit is not allowed"),
+        ({"metrics": {"port": 80}}, "metrics.port: Must be greater than or equal to 1024"),
+        ({"metrics": {"masterPort": 50001}}, "metrics.masterPort: Must not validate the schema"),
+        ({"metrics": {"masterPort": 80}}, "metrics.masterPort: Must not validate the schema"),
+        ({"podMonitor": {"enabled": True, "interval": "soon"}}, "podMonitor.interval: Does not match pattern"),
+        ({"podMonitor": {"enabled": True, "interval": ""}}, "podMonitor.interval: String length must be"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Document, told: str) -> None:

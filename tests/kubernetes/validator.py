@@ -17,7 +17,7 @@ import yaml
 
 Schema = dict[str, Any]
 HERE = Path(__file__).resolve().parent / "schemas"
-CRDS = ("volcano_job", "hypernode", "jobset", "trainjob")
+CRDS = ("volcano_job", "hypernode", "jobset", "trainjob", "podmonitor")
 OF_THE_CHART = Path(__file__).resolve().parents[2] / "deploy/chart/crds"
 METADATA = {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 TYPES = {

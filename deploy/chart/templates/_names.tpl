@@ -16,6 +16,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* With those by which a Prometheus finds its monitors. */}}
+{{- define "troupe.monitorLabels" -}}
+{{ include "troupe.labels" . }}
+{{- with .Values.podMonitor.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* (list ROOT COMPONENT): a component's image. Its value is {name, tag}, or a name with the tag beside it. */}}
 {{- define "troupe.image" -}}
 {{- $root := index . 0 -}}

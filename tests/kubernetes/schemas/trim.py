@@ -23,6 +23,7 @@ CRDS = {
     "hypernode": "topology.volcano.sh_hypernodes.yaml",
     "jobset": "jobset.x-k8s.io_jobsets.yaml",
     "trainjob": "trainer.kubeflow.org_trainjobs.yaml",
+    "podmonitor": "monitoring.coreos.com_podmonitors.yaml",
     "elasticjob": "elastic.iml.github.io_elasticjobs.yaml",
     "scaleplan": "elastic.iml.github.io_scaleplans.yaml",
 }
