@@ -209,7 +209,7 @@ class Job:
             where = f"{pod['spec'].get('nodeName')}, {pod['status']['phase']}"
             where += ", is being deleted" if "deletionTimestamp" in pod["metadata"] else ""
             lines.append(f"--- {name} ({where}):\n{self.cluster.said(self.namespace, name)[-2500:]}")
-        lines.append(f"--- operators:\n{self.cluster.said('troupe', 'operator-?')[-2500:]}")
+        lines.append(f"--- operators:\n{self.cluster.said('troupe', 'troupe')[-2500:]}")
         return "\n".join(lines)
 
     # ------------------------------------------------------------------------------------------ what befalls it
