@@ -9,6 +9,8 @@ from server import Document, Server
 JOB_UID = "troupe/job-uid"
 # They tell of what was, and go by themselves after an hour.
 NEWS = ("events",)
+# Kubernetes makes them for a service, with its labels.
+OF_SERVICES = ("Endpoints", "EndpointSlice")
 
 
 @dataclass(frozen=True)
@@ -56,5 +58,6 @@ def of_job(server: Server, uid: str, namespace: str = "") -> set[str]:
     return {
         name
         for name, document in all_objects(server, namespace).items()
-        if uid in owners_of(document) or document["metadata"].get("labels", {}).get(JOB_UID) == uid
+        if name.split()[0] not in OF_SERVICES
+        and (uid in owners_of(document) or document["metadata"].get("labels", {}).get(JOB_UID) == uid)
     }
