@@ -1,7 +1,7 @@
 """A whole cluster: the API server with Kubernetes' own controllers, and machines that run its pods.
 
-A stand-in for the scheduler, the kubelets' talk with the server and the controller of machines, as far as jobs can see
-them. It looks ten times a second; a machine that is lost says nothing any more.
+A stand-in for the scheduler, the kubelets' talk with the server and the controller of machines, as
+far as jobs can see them. It looks ten times a second; a lost machine says nothing any more.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Cluster:
     def look(self) -> None:
         """What a machine does, it does without the server as well; it is told when that is back."""
         kinds = ("pods", "services", "endpoints")
-        pods, services, endpoints = (self.server.get(f"/api/v1/{kind}?resourceVersion=0") for kind in kinds)
+        lists = (self.server.get(f"/api/v1/{kind}?resourceVersion=0") for kind in kinds)
+        pods, services, endpoints = lists
         if {pods.status, services.status, endpoints.status} != {200}:
             return
         with self.lock:
@@ -250,7 +251,8 @@ class Cluster:
     def namespace(self, name: str) -> str:
         made = self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert made.status == 201, made.body
-        self.until(lambda: self.server.has_account(name), lambda: f"the namespace {name} has no account")
+        has_account = lambda: self.server.has_account(name)
+        self.until(has_account, lambda: f"the namespace {name} has no account")
         return name
 
     def apply(self, *documents: Document) -> None:

@@ -92,7 +92,8 @@ class Job:
 
     def __init__(self, cluster: Cluster, namespace: str, name: str = "words", *, replicas: int = 2, training: str = WAITING, restarts: int = 20):
         self.cluster, self.namespace, self.name = cluster, namespace, name
-        self.before = set(all_objects(cluster.server, namespace))  # what the namespace has without it
+        # What the namespace has without it.
+        self.before = set(all_objects(cluster.server, namespace))
         model = cluster.machines.claim("model", 0)
         self.place = model / f"{namespace}-{name}"
         self.place.mkdir()
@@ -143,7 +144,8 @@ class Job:
         """Whether the job of this uid has all of its pods, and its status says so."""
         pods = [pod for role in ("worker", "dlrover-master") for pod in self.live(role).values()]
         own = [pod for pod in pods if pod["metadata"]["labels"].get(JOB_UID) == uid]
-        return self.uid == uid and self.phase == "Running" and len(own) == self.worker["replicas"] + 1
+        is_told = self.uid == uid and self.phase == "Running"
+        return is_told and len(own) == self.worker["replicas"] + 1
 
     @property
     def phase(self) -> str:

@@ -21,7 +21,8 @@ class Kind:
     is_namespaced: bool
 
     def path(self, namespace: str) -> str:
-        return f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace and self.is_namespaced else f"{self.root}/{self.plural}"
+        place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
+        return f"{self.root}{place}/{self.plural}"
 
 
 def kinds(server: Server) -> list[Kind]:
@@ -31,7 +32,8 @@ def kinds(server: Server) -> list[Kind]:
     found = []
     for root in roots:
         for each in server.get(root).body.get("resources", []):
-            if {"list", "delete"} <= set(each["verbs"]) and "/" not in each["name"] and each["name"] not in NEWS:
+            is_kept = {"list", "delete"} <= set(each["verbs"]) and "/" not in each["name"]
+            if is_kept and each["name"] not in NEWS:
                 found.append(Kind(root, each["name"], each["kind"], each["namespaced"]))
     return found
 
@@ -58,6 +60,10 @@ def of_job(server: Server, uid: str, namespace: str = "") -> set[str]:
     return {
         name
         for name, document in all_objects(server, namespace).items()
-        if name.split()[0] not in OF_SERVICES
-        and (uid in owners_of(document) or document["metadata"].get("labels", {}).get(JOB_UID) == uid)
+        if name.split()[0] not in OF_SERVICES and is_of(document, uid)
     }
+
+
+def is_of(document: Document, uid: str) -> bool:
+    labels = document["metadata"].get("labels", {})
+    return uid in owners_of(document) or labels.get(JOB_UID) == uid

@@ -1,7 +1,8 @@
 """etcd and a kube-apiserver on loopback, with RBAC: tests/kubernetes/apiserver/build has made them.
 
-No scheduler or kubelet runs, and controllers only after `control`: without them what is created stays as it was admitted.
-In a network namespace the server has the address of the service "kubernetes", as pods expect it.
+No scheduler or kubelet runs, and controllers only after `control`: without them what is created
+stays as it was admitted. In a network namespace the server has the address of the service
+"kubernetes", as pods expect it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from validator import custom_resources, training_runtime
 Document = dict[str, Any]
 WITHIN = 120.0
 SERVICES, ADVERTISED = "10.96.0.0/16", "10.88.255.254"
-# The controllers that jobs meet. Machines' health is left out: the machines here send no signs of life to the server.
+# The controllers that jobs meet. The health of machines is left out: those here send no signs of life.
 CONTROLLERS = (
-    *("namespace", "serviceaccount", "serviceaccount-token", "root-ca-cert-publisher", "clusterrole-aggregation"),
-    *("garbagecollector", "podgc", "endpoint", "endpointslice", "disruption", "deployment", "replicaset"),
+    *("namespace", "serviceaccount", "serviceaccount-token", "root-ca-cert-publisher"),
+    *("clusterrole-aggregation", "garbagecollector", "podgc", "endpoint", "endpointslice"),
+    *("disruption", "deployment", "replicaset"),
 )
 ADMINISTRATOR, STRANGER = "a-token-of-the-administrators", "a-token-without-a-role"
 
@@ -164,11 +166,12 @@ class Server:
         config.write_text(json.dumps(self.kubeconfig()))
         config.chmod(0o600)
         self.run(
-            *("kube-controller-manager", "--kubeconfig", config, "--leader-elect=false", "--port=0", "--secure-port=0"),
-            *("--controllers", ",".join(CONTROLLERS), "--root-ca-file", self.directory / "certificates/apiserver.crt"),
+            *("kube-controller-manager", "--kubeconfig", config, "--leader-elect=false"),
+            *("--port=0", "--secure-port=0", "--controllers", ",".join(CONTROLLERS)),
+            *("--root-ca-file", self.directory / "certificates/apiserver.crt"),
             *("--service-account-private-key-file", self.key_of_accounts),
         )  # fmt: skip
-        self.until(lambda: self.has_account("default"), "the controllers have made an account with its token")
+        self.until(lambda: self.has_account("default"), "the controllers have made an account")
 
     def has_account(self, namespace: str, name: str = "default") -> bool:
         """With a token: no pod is admitted before."""
@@ -176,7 +179,8 @@ class Server:
         return bool(account.get("secrets"))
 
     def kubeconfig(self) -> Document:
-        cluster = {"server": self.url, "certificate-authority-data": base64.b64encode(self.authority).decode()}
+        authority = base64.b64encode(self.authority).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
         return {
             "apiVersion": "v1", "kind": "Config", "current-context": "here",
             "clusters": [{"name": "here", "cluster": cluster}],

@@ -1,4 +1,4 @@
-"""What is left of a job that is deleted, in each of kubectl's ways: Kubernetes' own collector decides of it."""
+"""What is left of a deleted job, in each of kubectl's ways: Kubernetes' own collector decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import Job
 from objects import JOB_UID, all_objects, of_job, owners_of
 
 MASTER = "elasticjob-words-dlrover-master"
-# Of a job of two nodes. What Kubernetes makes of them (endpoints, tokens of accounts) goes with them.
+# Of a job of two nodes. What Kubernetes makes of them (endpoints, tokens) goes with them.
 OWNED = {
     f"Pod {MASTER}-0",
     "Pod words-edljob-worker-0",
@@ -30,8 +30,12 @@ COLLECTED_WITHIN = 120.0
 def job(elastic: tuple[Cluster, Operators], request: pytest.FixtureRequest) -> Job:
     """In a namespace of its own, running on two nodes."""
     cluster, _ = elastic
-    name = request.node.name.replace("test_", "").replace("_", "-").replace("[", "-").strip("]")[:60].strip("-")
-    made = Job(cluster, cluster.namespace(name)).apply()
+    words = request.node.name.replace("test_", "").replace("_", "-").replace("[", "-")
+    name = words.strip("]")[:60].strip("-")
+    made = Job(cluster, cluster.namespace(name))
+    # A namespace that goes looks again when half of it is over.
+    made.worker["template"]["spec"]["terminationGracePeriodSeconds"] = 30
+    made.apply()
 
     def remove() -> None:
         cluster.server.ask("DELETE", made.path, None)
@@ -59,8 +63,9 @@ def test_all_that_is_made_for_a_job_is_its_own(job: Job) -> None:
     objects = all_objects(job.cluster.server, job.namespace)
     for name in OWNED:
         assert owners_of(objects[name]) == {job.uid}, name
-    # Machines belong to no namespace, and the right to mark them has no owner: the operator removes it.
-    elsewhere = [name for name in of_job(job.cluster.server, job.uid) if f" {job.namespace}/" not in name]
+    # The right to mark machines is in no namespace and has no owner: the operator removes it.
+    everywhere = of_job(job.cluster.server, job.uid)
+    elsewhere = [name for name in everywhere if f" {job.namespace}/" not in name]
     assert [name.split()[0] for name in elsewhere] == ["ClusterRoleBinding"]
 
 
@@ -99,7 +104,7 @@ def test_a_namespace_goes_with_its_jobs(job: Job) -> None:
 
 
 def test_a_job_deleted_as_an_orphan_leaves_its_pods_training(job: Job) -> None:
-    """They belong to nothing then: training ends by itself, no pod is replaced, and a person removes the rest."""
+    """Training ends by itself, no pod is replaced, and a person removes the rest."""
     uid, world, starts = job.uid, job.world, job.starts
     job.kubectl("delete", "ej", job.name, "--cascade=orphan")
     assert not job.uid
@@ -119,6 +124,6 @@ def test_a_job_deleted_as_an_orphan_leaves_its_pods_training(job: Job) -> None:
     assert {pod["metadata"]["name"] for pod in job.all("worker")} == set(world)
     assert len(job.starts) == len(starts) + 1
     # As docs/elastic-job.md says.
-    kinds = "pods,services,serviceaccounts,roles,rolebindings,secrets,configmaps,poddisruptionbudgets"
+    kinds = "pods,services,serviceaccounts,roles,rolebindings,secrets,configmaps,pdb"
     job.kubectl("delete", kinds, "-l", f"{JOB_UID}={uid}")
     job.cluster.until(lambda: not left(job), lambda: str(left(job)), COLLECTED_WITHIN)

@@ -1,4 +1,4 @@
-"""A job's disruption budget as Kubernetes' own controller counts it, and evictions by the API that drains use."""
+"""A job's disruption budget as Kubernetes' own controller counts it, and evictions as of drains."""
 
 from __future__ import annotations
 
@@ -22,24 +22,29 @@ def job(elastic: tuple[Cluster, Operators]) -> Job:
 
 
 def budget(job: Job) -> Document:
-    path = f"/apis/policy/v1beta1/namespaces/{job.namespace}/poddisruptionbudgets/elasticjob-{job.name}"
-    return job.cluster.server.get(path).body.get("status", {})
+    budgets = f"/apis/policy/v1beta1/namespaces/{job.namespace}/poddisruptionbudgets"
+    return job.cluster.server.get(f"{budgets}/elasticjob-{job.name}").body.get("status", {})
 
 
 def has_budget(job: Job, pods: int, allowed: int) -> None:
     counted = lambda: (budget(job).get("expectedPods"), budget(job).get("disruptionsAllowed"))
-    job.cluster.until(lambda: counted() == (pods, allowed), lambda: f"{budget(job)}\n{job.told()}", WITHIN)
+    job.cluster.until(
+        lambda: counted() == (pods, allowed), lambda: f"{budget(job)}\n{job.told()}", WITHIN
+    )
 
 
 def evict(job: Job, pod: str) -> int:
-    body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": pod, "namespace": job.namespace}}
-    return job.cluster.server.ask("POST", f"/api/v1/namespaces/{job.namespace}/pods/{pod}/eviction", body).status
+    about = {"name": pod, "namespace": job.namespace}
+    body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": about}
+    path = f"/api/v1/namespaces/{job.namespace}/pods/{pod}/eviction"
+    return job.cluster.server.ask("POST", path, body).status
 
 
 def test_one_pod_may_go_at_a_time(job: Job) -> None:
     """The nodes are counted by the scale subresource; the master's pod is none of them."""
     has_budget(job, pods=2, allowed=1)
-    assert job.kubectl("get", "pdb", "-o", "name").split() == [f"poddisruptionbudget.policy/elasticjob-{job.name}"]
+    [name] = job.kubectl("get", "pdb", "-o", "name").split()
+    assert name == f"poddisruptionbudget.policy/elasticjob-{job.name}"
 
 
 def test_an_evicted_pod_is_replaced_and_another_is_refused_meanwhile(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""A job is deleted and made again under its name, at several moments of its life: the second is another job, and runs."""
+"""A job is deleted and made again under its name, at several moments: the second one runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def is_just_created(job: Job) -> None:
 
 
 def has_a_master_that_waits(job: Job) -> None:
-    job.until(lambda: any(pod["status"]["phase"] == "Pending" for pod in job.all("dlrover-master")) or job.all("worker"))
+    waits = lambda: any(pod["status"]["phase"] == "Pending" for pod in job.all("dlrover-master"))
+    job.until(lambda: waits() or job.all("worker"))  # it may wait for a moment only
 
 
 def has_workers_that_run(job: Job) -> None:
@@ -40,7 +41,13 @@ def has_succeeded(job: Job) -> None:
     job.until(lambda: job.phase == "Succeeded")
 
 
-MOMENTS = (is_just_created, has_a_master_that_waits, has_workers_that_run, is_finishing, has_succeeded)
+MOMENTS = (
+    is_just_created,
+    has_a_master_that_waits,
+    has_workers_that_run,
+    is_finishing,
+    has_succeeded,
+)
 
 
 def delete_and_apply(job: Job) -> None:
@@ -76,8 +83,10 @@ def test_a_job_made_again_under_its_name_runs(
     assert cluster.server.ask("DELETE", job.path, None).status == 200
 
 
-def test_a_job_made_again_beside_pods_left_as_orphans_runs(elastic: tuple[Cluster, Operators]) -> None:
-    """They keep their names, their machines and their training; none of them is taken for the second job's."""
+def test_a_job_made_again_beside_pods_left_as_orphans_runs(
+    elastic: tuple[Cluster, Operators],
+) -> None:
+    """They keep their names, machines and training; none of them is taken for the second job's."""
     cluster, _ = elastic
     job = Job(cluster, cluster.namespace("beside-orphans"), replicas=1).apply()
     job.trains(1)
