@@ -32,6 +32,12 @@ std::uint64_t bytes_in(const std::string& text) {
   return unit.empty() ? value : 0;
 }
 
+/// `kubectl delete --cascade=orphan`: a user wants what the job owns to stay.
+bool keeps_its_pods(const elastic_job& deleted) {
+  const auto& all = deleted.finalizers;
+  return std::find(all.begin(), all.end(), "orphan") != all.end();
+}
+
 /// The pods of a gang say which one it is.
 json::object with_gang(json::object pod, const std::string& gang, const std::string& job) {
   if (gang.empty() || gang == "none")
@@ -261,6 +267,9 @@ void job_cluster_core::job_is(effects& out, instant now, const json::value& obje
   const auto identity = elastic_job_identity(object);
   if (!options_.uid.empty() && identity.uid != options_.uid)
     return give_pods_up(out, now, "its ElasticJob was deleted, and another has its name");
+  if (identity.is_being_deleted && keeps_its_pods(identity))
+    return give_pods_up(out, now, "its ElasticJob was deleted without its pods, which train on",
+                        &node_pods_core::end);
   if (identity.is_being_deleted)
     return give_pods_up(out, now, "its ElasticJob is being deleted");
   auto read = read_elastic_job(object);
@@ -318,7 +327,8 @@ void job_cluster_core::pod_is(effects& out, instant now, const json::value& obje
     pods_seen_[text(object, {"metadata", "uid"})] = object;
 }
 
-void job_cluster_core::give_pods_up(effects& out, instant now, const std::string& why) {
+void job_cluster_core::give_pods_up(effects& out, instant now, const std::string& why,
+                                    give_up how) {
   if (std::exchange(over_, true))
     return;
   out.push_back(note{{log::level::warning,
@@ -326,7 +336,7 @@ void job_cluster_core::give_pods_up(effects& out, instant now, const std::string
                       fmt::format("{}: no pod is made for it any more", why),
                       {{"job", options_.elastic_job}}}});
   if (pods_)
-    take_pods(out, now, pods_->give_up(now));
+    take_pods(out, now, (*pods_.*how)(now));
 }
 
 } // namespace troupe::kube

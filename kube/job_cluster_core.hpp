@@ -111,7 +111,9 @@ class job_cluster_core {
   void begin_pods(effects& out, instant now);
   void tell_wanted(effects& out, instant now);
   void tell_supply(effects& out);
-  void give_pods_up(effects& out, instant now, const std::string& why);
+  using give_up = node_pods_core::effects (node_pods_core::*)(instant);
+  void give_pods_up(effects& out, instant now, const std::string& why,
+                    give_up how = &node_pods_core::give_up);
 
   options options_;
   std::optional<machine_marks_core> marks_;

@@ -245,6 +245,25 @@ TEST_SUITE("job_cluster_core") {
     CHECK(m.told.size() == 1);
   }
 
+  TEST_CASE("a job that is deleted without its pods keeps those that run, and gets no other") {
+    mastered m;
+    m.kubelet.bind("words-edljob-worker-0", "machine-0");
+    m.kubelet.run("words-edljob-worker-0", "10.0.0.1");
+    m.passes(1s);
+    m.server.change(group + "elasticjobs/words", [](json::object& job) {
+      job["metadata"].as_object()["finalizers"] = json::array{"troupe/machines", "orphan"};
+    });
+    m.server.answer({"DELETE", group + "elasticjobs/words", "", ""});
+    m.passes(5min);
+    CHECK(m.live() == names{"words-edljob-worker-0"});
+    m.kubelet.end("words-edljob-worker-0", 1);
+    m.passes(5min);
+    CHECK(m.server.all(pods_path).size() == 1);
+    REQUIRE(m.told.size() == 1);
+    CHECK(m.told[0].text == "its ElasticJob was deleted without its pods, which train on: no pod "
+                            "is made for it any more");
+  }
+
   TEST_CASE("a node that is lost is replaced, whatever its pod says") {
     mastered m;
     m.kubelet.bind("words-edljob-worker-0", "machine-0");

@@ -14,6 +14,47 @@ using testing::makes_master;
 using testing::operated;
 namespace json = boost::json;
 
+namespace {
+
+/// Runs a job on a server that knows these versions of the group `policy` alone.
+operated with_policy(const std::vector<std::string>& versions) {
+  operated o;
+  o.instead = [versions](const api_request& r) -> std::optional<api_answer> {
+    if (r.target.find("poddisruptionbudgets") == std::string::npos)
+      return std::nullopt;
+    for (const auto& version : versions)
+      if (r.target.find("/apis/policy/" + version + "/") == 0 &&
+          r.body.find("\"policy/" + version + "\"") != std::string::npos)
+        return api_answer{200, "{}", {}};
+    return api_answer{404, "404 page not found", {}};
+  };
+  o.is_told();
+  return o;
+}
+
+} // namespace
+
+TEST_SUITE("job_core: the disruption budget") {
+  TEST_CASE("is of the version that the cluster has, and nothing is said of it") {
+    for (const auto* version : {"v1", "v1beta1"}) {
+      auto o = with_policy({version});
+      o.passes(5s);
+      CHECK(o.count("PATCH poddisruptionbudgets/elasticjob-words") ==
+            (version == std::string("v1") ? 1 : 2));
+      CHECK(std::count(o.events.begin(), o.events.end(), "NoDisruptionBudget") == 0);
+      CHECK(o.count(makes_master) == 1);
+    }
+  }
+
+  TEST_CASE("is left out, and told, where the cluster has none of them") {
+    auto o = with_policy({});
+    o.passes(5s);
+    CHECK(o.count("PATCH poddisruptionbudgets/elasticjob-words") == 2);
+    CHECK(std::count(o.events.begin(), o.events.end(), "NoDisruptionBudget") == 1);
+    CHECK(o.count(makes_master) == 1);
+  }
+}
+
 TEST_SUITE("job_core: the end of a job") {
   TEST_CASE("is what its master's exit code says") {
     struct {

@@ -276,10 +276,13 @@ bool job_core::is_settled_by(effects& out, const moment& now, step s, const api_
     created_until_ = now.at;
   } else if (s == step::need && is_gone &&
              needs_[needs_done_].target.find("disruption") != std::string::npos) {
-    say(now, "NoDisruptionBudget",
-        "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take several pods at once",
-        true);
-    ++needs_done_;
+    if (auto older = budget_before_1_21(needs_[needs_done_])) {
+      needs_[needs_done_] = std::move(*older);
+    } else {
+      say(now, "NoDisruptionBudget",
+          "the cluster has no PodDisruptionBudgets: a drain may take several pods at once", true);
+      ++needs_done_;
+    }
   } else {
     return false;
   }

@@ -285,6 +285,16 @@ std::vector<api_request> what_a_master_needs(const elastic_job& job, const opera
   return all;
 }
 
+std::optional<api_request> budget_before_1_21(const api_request& need) {
+  constexpr std::string_view path = "/apis/policy/v1/", version = "policy/v1";
+  if (need.target.rfind(path, 0) != 0)
+    return std::nullopt;
+  auto older = need;
+  older.target.replace(0, path.size(), "/apis/policy/v1beta1/");
+  older.body.replace(older.body.find(version), version.size(), "policy/v1beta1");
+  return older;
+}
+
 api_request create_token(const elastic_job& job, const std::string& token) {
   auto secret = object("v1", "Secret", metadata(job, token_secret_name(job.name)));
   secret["type"] = "Opaque";

@@ -6,6 +6,7 @@
 #include <boost/json/object.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ enum class master_found_by : std::uint8_t { name, uid };
 /// binding of the master, service, budget of disruptions, gang.
 std::vector<api_request> what_a_master_needs(const elastic_job& job, const operator_policy& policy,
                                              master_found_by how);
+
+/// The same request for a disruption budget, to a server before Kubernetes 1.21, which has it in
+/// policy/v1beta1; none: it was one already, or is of something else.
+std::optional<api_request> budget_before_1_21(const api_request& need);
 
 /// Refused (409) where it is there: a token is never replaced.
 api_request create_token(const elastic_job& job, const std::string& token);

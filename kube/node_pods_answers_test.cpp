@@ -229,3 +229,16 @@ TEST_CASE("an answer that is older than what the watch has told changes nothing"
   CHECK(rank.is_running());
   CHECK(rank.next(now).is == rank_pods::action::what::nothing);
 }
+
+TEST_CASE("a node lost with its deleted pod says nothing against their machine") {
+  running p(2);
+  p.server.answer({"DELETE", p.kubelet.path("train-edljob-worker-0"), "", ""});
+  p.sync();
+  p.perform(p.core.node_lost(p.now, "10.0.0.0", "the launcher received signal 15"));
+  p.kubelet.end("train-edljob-worker-0", 143); // told once more, with its address
+  p.sync();
+  p.end("1", 1);
+  p.pass(10s);
+  CHECK(p.live() == "0:2 1:3");
+  CHECK(member(p.pod("3"), {"spec", "affinity"}) == nullptr);
+}

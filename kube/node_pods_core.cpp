@@ -101,6 +101,7 @@ node_pods_core::effects node_pods_core::pod_is(instant now, const json::value& o
     return out;
   }
   ranks_of_[pod.uid] = *pod.rank;
+  avoid_machine_of_departed(now, pod);
   tell(out, *pod.rank, rank_at(*pod.rank).pods.is(now, pod, true));
   schedule(*pod.rank, now);
   go_on(out, now);
@@ -165,14 +166,37 @@ node_pods_core::effects node_pods_core::node_goes(instant now, const std::string
                                                   std::optional<instant> avoided_until,
                                                   const std::function<bool(rank_pods&)>& goes) {
   effects out;
-  for (auto& [number, r] : ranks_)
+  bool is_known = false;
+  for (auto& [number, r] : ranks_) {
+    is_known |= r.pods.has_been_at(address);
     if (goes(r.pods)) {
       for (const auto& machine : r.pods.machines_at(address))
         avoided_.add(machine, avoided_until);
       schedule(number, now);
     }
+  }
+  if (!is_known && departures_.size() < limits::job_nodes_max)
+    // Never for good: the address may be given to another pod.
+    departures_.push_back({address, now + limits::pod_told_within,
+                           avoided_until.value_or(now + limits::machine_of_lost_node_avoided)});
   go_on(out, now);
   return out;
+}
+
+/// A kubelet tells a pod's address late: its node may have failed for good by then. The pod ends by
+/// itself, so only its machine is of interest.
+void node_pods_core::avoid_machine_of_departed(instant now, const node_pod& pod) {
+  const auto& all = pod.addresses;
+  departures_.erase(std::remove_if(departures_.begin(), departures_.end(),
+                                   [&](const departure& d) {
+                                     if (now >= d.counts_until)
+                                       return true;
+                                     if (std::find(all.begin(), all.end(), d.address) == all.end())
+                                       return false;
+                                     avoided_.add(pod.machine, d.avoided_until);
+                                     return true;
+                                   }),
+                    departures_.end());
 }
 
 node_pods_core::effects node_pods_core::tick(instant now) {

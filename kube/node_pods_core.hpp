@@ -118,6 +118,11 @@ class node_pods_core {
     back_off again{limits::pod_again_first, limits::pod_again_most};
     bool refused_told = false;
   };
+  /// A node that was given up, or lost, by an address that no pod has yet.
+  struct departure {
+    std::string address;
+    instant counts_until{}, avoided_until{};
+  };
   struct rank {
     rank_pods pods;
     std::optional<instant> due;
@@ -146,6 +151,7 @@ class node_pods_core {
   void tell_refused(effects& out, instant now, verb what, const api_answer& a);
   void refuse_template(effects& out, const api_answer& a);
   bool is_ours(const node_pod& pod) const;
+  void avoid_machine_of_departed(instant now, const node_pod& pod);
 
   void tell(effects& out, std::uint32_t number, const std::optional<rank_pods::verdict>& v);
   void tell_replaced(effects& out, std::uint32_t number, const rank_pods::verdict& v);
@@ -170,6 +176,7 @@ class node_pods_core {
   std::array<pause, 3> pauses_; ///< by verb
   rate_limiter pace_{limits::pods_made_per_second, limits::pods_made_at_once};
   avoided_machines avoided_;
+  std::vector<departure> departures_; ///< of nodes whose pods are not told yet
   bool template_refused_ = false;
   bool odd_pod_told_ = false;
   bool too_many_told_ = false;

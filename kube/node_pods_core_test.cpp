@@ -315,6 +315,17 @@ TEST_CASE("pods are made elsewhere than on the machine of a node that was given 
   }
 }
 
+TEST_CASE("a node may be given up before the server tells the address of its pod") {
+  running p(1);
+  p.perform(p.core.node_left(p.now, "10.0.0.7", false, "all restarts are used up"));
+  p.pass(1s);
+  p.kubelet.run("train-edljob-worker-0", "10.0.0.7");
+  p.sync();
+  p.end("0", 1);
+  p.pass(10s);
+  CHECK(avoided_by(p.pod("1")) == "machine-0");
+}
+
 TEST_CASE("pods are made elsewhere than on a lost node's machine, until the cluster knows of it") {
   running p(3);
   p.perform(p.core.node_lost(p.now, "10.0.0.1", "no sign of life"));

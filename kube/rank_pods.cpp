@@ -162,10 +162,19 @@ void rank_pods::doubt(instant now, const std::string& uid) {
     found->second.look_at = now;
 }
 
-bool rank_pods::is_at(const known& k, const std::string& address) {
+bool rank_pods::has_address(const known& k, const std::string& address) {
   const auto& all = k.pod.addresses;
-  return !k.is_over && !address.empty() &&
+  return !address.empty() &&
          (k.pod.name == address || std::find(all.begin(), all.end(), address) != all.end());
+}
+
+bool rank_pods::is_at(const known& k, const std::string& address) {
+  return !k.is_over && has_address(k, address);
+}
+
+bool rank_pods::has_been_at(const std::string& address) const {
+  return std::any_of(pods_.begin(), pods_.end(),
+                     [&](const auto& each) { return has_address(each.second, address); });
 }
 
 std::vector<std::string> rank_pods::machines_at(const std::string& address) const {

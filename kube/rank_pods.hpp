@@ -106,6 +106,8 @@ class rank_pods {
   bool is_running() const;
   /// Where its live pods are that are at this address or of this name.
   std::vector<std::string> machines_at(const std::string& address) const;
+  /// Also of pods that are over.
+  bool has_been_at(const std::string& address) const;
   /// No pod of it is left, or may be left, that has not ended and does not end by itself.
   bool is_settled() const { return (live() == nullptr || ends_by_itself()) && !making_; }
   bool is_empty() const { return pods_.empty() && !making_; }
@@ -149,6 +151,7 @@ class rank_pods {
   std::optional<instant> next_wait(const known& k) const;
   static std::optional<instant> made_anew_at(const known& k);
   static bool is_at(const known& k, const std::string& address);
+  static bool has_address(const known& k, const std::string& address);
   bool goes(const std::string& address, instant at, pod_end how, const std::string& reason);
 
   rules rules_;

@@ -1,7 +1,7 @@
-"""A whole cluster: the API server, machines that run its pods, and what decides of them.
+"""A whole cluster: the API server with Kubernetes' own controllers, and machines that run its pods.
 
-A stand-in for the scheduler, the kubelets' talk with the server, the garbage collector and the controller of machines,
-as far as jobs can see them. It looks ten times a second; a machine that is lost says nothing any more.
+A stand-in for the scheduler, the kubelets' talk with the server and the controller of machines, as
+far as jobs can see them. It looks ten times a second; a lost machine says nothing any more.
 """
 
 from __future__ import annotations
@@ -20,15 +20,9 @@ from machines import API_SERVER, Machines, NotStarted, key_of, pod_of
 from scheduling import place_for
 from server import Document, Server
 
-LOOKS_EVERY, COLLECTS_EVERY, STARTS_AGAIN_AFTER = 0.1, 0.5, 1.0
+LOOKS_EVERY, STARTS_AGAIN_AFTER = 0.1, 1.0
 ENDED = ("Succeeded", "Failed")
 OWNERS = "/apis/elastic.iml.github.io/v1alpha1/elasticjobs"
-OWNED = {
-    "/api/v1": ("pods", "services", "secrets", "configmaps", "serviceaccounts"),
-    "/apis/rbac.authorization.k8s.io/v1": ("rolebindings", "roles"),
-    "/apis/policy/v1beta1": ("poddisruptionbudgets",),
-    "/apis/elastic.iml.github.io/v1alpha1": ("scaleplans",),
-}
 
 
 def utc() -> str:
@@ -59,10 +53,9 @@ class Cluster:
     def __init__(self, directory: Path, server_programs: Path, programs: Path) -> None:
         self.machines = Machines(directory / "pods", programs)
         self.server = self.machines.server = Server(server_programs, directory, self.machines.bridge, API_SERVER)
+        self.server.is_controlled = True
         self.lives: dict[str, Life] = {}  # by uid
         self.lost: set[str] = set()
-        self.owners: set[str] = set()
-        self.gone_owners: dict[str, int] = {}  # and how often to look for what they have left
         self.lock = threading.RLock()
         self.is_over = threading.Event()
         self.trouble = ""
@@ -70,6 +63,7 @@ class Cluster:
 
     def start(self) -> None:
         self.server.start()
+        self.server.control()
         self.thread.start()
 
     def close(self) -> None:
@@ -80,13 +74,9 @@ class Cluster:
         self.server.close()
 
     def work(self) -> None:
-        last_collected = 0.0
         while not self.is_over.wait(LOOKS_EVERY):
             try:
                 self.look()
-                if time.monotonic() - last_collected > COLLECTS_EVERY:
-                    last_collected = time.monotonic()
-                    self.collect()
             except Exception:
                 self.trouble = traceback.format_exc()
                 return
@@ -95,9 +85,10 @@ class Cluster:
 
     def look(self) -> None:
         """What a machine does, it does without the server as well; it is told when that is back."""
-        pods = self.server.get("/api/v1/pods?resourceVersion=0")
-        services = self.server.get("/api/v1/services?resourceVersion=0")
-        if pods.status != 200 or services.status != 200:
+        kinds = ("pods", "services", "endpoints")
+        lists = (self.server.get(f"/api/v1/{kind}?resourceVersion=0") for kind in kinds)
+        pods, services, endpoints = lists
+        if {pods.status, services.status, endpoints.status} != {200}:
             return
         with self.lock:
             listed = {pod["metadata"]["uid"] for pod in pods.body["items"]}
@@ -105,12 +96,7 @@ class Cluster:
                 self.remove(self.lives.pop(uid))
             for pod in pods.body["items"]:
                 self.look_at(pod, pods.body["items"])
-            self.machines.serve(services.body["items"], self.ready(pods.body["items"]))
-
-    def ready(self, pods: list[Document]) -> list:
-        """One on a machine that is lost is taken for ready until its end is told."""
-        running = [p for p in pods if p["metadata"]["uid"] in self.lives and "deletionTimestamp" not in p["metadata"]]
-        return [pod_of(p) for p in running if p["status"]["phase"] not in ENDED and key_of(p) in self.machines.running]
+            self.machines.serve(services.body["items"], endpoints.body["items"])
 
     def look_at(self, pod: Document, all_pods: list[Document]) -> None:
         machine = pod["spec"].get("nodeName")
@@ -260,34 +246,13 @@ class Cluster:
         with self.lock:
             self.lost.discard(machine)
 
-    # -------------------------------------------------------------------------------------------------------- owners
-
-    def collect(self) -> None:
-        """What an ElasticJob owned goes after it, also what is made late."""
-        listed = self.server.get(f"{OWNERS}?resourceVersion=0")
-        if listed.status != 200:
-            return
-        alive = {job["metadata"]["uid"] for job in listed.body["items"]}
-        self.gone_owners |= dict.fromkeys(self.owners - alive, 10)
-        self.owners = alive
-        for uid in list(self.gone_owners):
-            self.gone_owners[uid] -= 1
-            if self.gone_owners[uid] < 0:
-                del self.gone_owners[uid]
-        for kind in self.gone_owners and kinds():
-            for item in self.server.get(kind).body.get("items", []):
-                owners = {owner["uid"] for owner in item["metadata"].get("ownerReferences", [])}
-                if owners & self.gone_owners.keys() and "deletionTimestamp" not in item["metadata"]:
-                    root, _, plural = kind.rpartition("/")
-                    about = item["metadata"]
-                    self.server.ask("DELETE", f"{root}/namespaces/{about['namespace']}/{plural}/{about['name']}", None)
-
     # ---------------------------------------------------------------------------------------------------- for tests
 
     def namespace(self, name: str) -> str:
         made = self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert made.status == 201, made.body
-        self.server.ask("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        has_account = lambda: self.server.has_account(name)
+        self.until(has_account, lambda: f"the namespace {name} has no account")
         return name
 
     def apply(self, *documents: Document) -> None:
@@ -310,10 +275,6 @@ class Cluster:
             return condition()
 
         until(holds, what, within)
-
-
-def kinds() -> list[str]:
-    return [f"{root}/{plural}" for root, plurals in OWNED.items() for plural in plurals]
 
 
 @contextlib.contextmanager

@@ -1,14 +1,13 @@
-"""actor-operator as deploy/chart installs it: its accounts and rights, and the pods of its Deployment."""
+"""actor-operator as deploy/chart installs it: its accounts and rights, and its Deployment."""
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import yaml
 from cluster import Cluster
 from rendering import Case, rendered
-from server import Document, for_1_20
+from server import for_1_20
 
 from kubelet import ROOT
 
@@ -22,13 +21,10 @@ class Operators:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         chart = rendered(Case(VALUES, namespace=cluster.namespace(NAMESPACE)), APIS)
-        cluster.apply(*(d for d in chart.documents if d["kind"] not in ("Deployment", "Pod")))
-        deployment = chart.of("Deployment")["spec"]
-        for number in range(deployment["replicas"]):
-            cluster.apply(pod_of_deployment(deployment["template"], number))
+        cluster.apply(*(d for d in chart.documents if d["kind"] != "Pod"))
 
     def said(self) -> str:
-        return self.cluster.said(NAMESPACE, "operator-?")
+        return self.cluster.said(NAMESPACE, "troupe")
 
     @property
     def leader(self) -> str:
@@ -43,13 +39,6 @@ class Operators:
     def restarts(self) -> int:
         pods = self.cluster.pods(NAMESPACE)
         return sum(s["restartCount"] for pod in pods for s in pod["status"].get("containerStatuses", []))
-
-
-def pod_of_deployment(template: Document, number: int) -> Document:
-    """Without its controller, but a pod that ends is started again as its machine does it."""
-    template = copy.deepcopy(template)
-    about = template["metadata"] | {"name": f"operator-{number}", "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": template["spec"] | {"restartPolicy": "Always"}}
 
 
 def define(cluster: Cluster, definition: Path) -> None:

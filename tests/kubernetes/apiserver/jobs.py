@@ -12,6 +12,7 @@ from cluster import OWNERS, Cluster
 from controllers import documents
 from kubelet import ROOT
 from machines import key_of
+from objects import JOB_UID, all_objects
 from server import Document
 
 MANIFEST = ROOT / "deploy/kubernetes/elasticjob-swift.yaml"
@@ -91,6 +92,8 @@ class Job:
 
     def __init__(self, cluster: Cluster, namespace: str, name: str = "words", *, replicas: int = 2, training: str = WAITING, restarts: int = 20):
         self.cluster, self.namespace, self.name = cluster, namespace, name
+        # What the namespace has without it.
+        self.before = set(all_objects(cluster.server, namespace))
         model = cluster.machines.claim("model", 0)
         self.place = model / f"{namespace}-{name}"
         self.place.mkdir()
@@ -133,8 +136,26 @@ class Job:
         return self.cluster.server.get(self.path).body.get("status", {})
 
     @property
+    def uid(self) -> str:
+        """Of the job that has the name now; none if there is none."""
+        return self.cluster.server.get(self.path).body.get("metadata", {}).get("uid", "")
+
+    def runs(self, uid: str) -> bool:
+        """Whether the job of this uid has all of its pods, and its status says so."""
+        pods = [pod for role in ("worker", "dlrover-master") for pod in self.live(role).values()]
+        own = [pod for pod in pods if pod["metadata"]["labels"].get(JOB_UID) == uid]
+        is_told = self.uid == uid and self.phase == "Running"
+        return is_told and len(own) == self.worker["replicas"] + 1
+
+    @property
     def phase(self) -> str:
         return self.status.get("phase", "")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Of kubectl get ej."""
+        header, line = self.kubectl("get", "ej", self.name).splitlines()
+        return dict(zip(header.split(), line.split(), strict=False))
 
     def condition(self, kind: str) -> str:
         """Reason and message, while it holds."""
@@ -209,13 +230,23 @@ class Job:
             where = f"{pod['spec'].get('nodeName')}, {pod['status']['phase']}"
             where += ", is being deleted" if "deletionTimestamp" in pod["metadata"] else ""
             lines.append(f"--- {name} ({where}):\n{self.cluster.said(self.namespace, name)[-2500:]}")
-        lines.append(f"--- operators:\n{self.cluster.said('troupe', 'operator-?')[-2500:]}")
+        lines.append(f"--- operators:\n{self.cluster.said('troupe', 'troupe')[-2500:]}")
         return "\n".join(lines)
 
     # ------------------------------------------------------------------------------------------ what befalls it
 
+    def kubectl(self, *words: object, input: str = "") -> str:
+        done = self.cluster.server.kubectl(*words, "-n", self.namespace, input=input)
+        assert done.returncode == 0, f"{words}: {done.stderr}\n{self.told()}"
+        return done.stdout
+
     def finish(self) -> None:
         (self.place / "finish").touch()
+
+    def begin_anew(self) -> None:
+        """For another job of this name: what the first has left of its training is gone."""
+        for name in ("finish", "starts"):
+            (self.place / name).unlink(missing_ok=True)
 
     def kill_pod(self, name: str) -> None:
         self.cluster.machines.kill(f"{self.namespace}.{name}")

@@ -19,7 +19,6 @@ from controllers import Document, Pod
 from kubelet import Kubelet, command, expanded, write_volume
 from server import Server
 
-ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 API_SERVER = "10.96.0.1"  # the first of the services' addresses
 NOWHERE = ""
 
@@ -38,7 +37,7 @@ class ApiPod(Pod):
 
 
 def key_of(document: Document) -> str:
-    """Of a pod, for people and for folders."""
+    """Of a pod or a service, for people and for folders."""
     return f"{document['metadata']['namespace']}.{document['metadata']['name']}"
 
 
@@ -49,7 +48,9 @@ def pod_of(document: Document) -> ApiPod:
     spec["securityContext"] = {"fsGroup": security["runAsGroup"]} | security
     spec.setdefault("volumes", [])
     for container in spec["containers"]:
-        container.setdefault("volumeMounts", [])
+        for mount in container.setdefault("volumeMounts", []):
+            # In a pod's root /var/run is a link out of it.
+            mount["mountPath"] = mount["mountPath"].replace("/var/run/", "/run/")
     hostname = spec.get("hostname") or metadata["name"][:63].rstrip("-")
     return ApiPod(key_of(document), spec, hostname, "", metadata.get("labels", {}), {}, document)
 
@@ -59,7 +60,6 @@ class Service:
     names: list[str]
     namespace: str
     address: str
-    selector: dict[str, str]
     at: str = NOWHERE  # the network of its pod
 
 
@@ -96,8 +96,9 @@ class Machines(Kubelet):
     def lead(self, pod: Pod, network: str, change: str) -> None:
         """By `serve`."""
 
-    def serve(self, services: list[Document], ready: list[ApiPod]) -> None:
-        """The address of each leads to the newest of its pods that are ready, or to where nothing listens."""
+    def serve(self, services: list[Document], endpoints: list[Document]) -> None:
+        """The address of each leads to the newest of its endpoints, or to where nothing listens."""
+        led = {key_of(each): self.newest_of(each) for each in endpoints}
         listed = {s["metadata"]["uid"]: s for s in services if s["spec"].get("selector")}
         before = set(self.known)
         for uid in before - listed.keys():
@@ -106,12 +107,20 @@ class Machines(Kubelet):
         for uid, document in listed.items():
             if uid not in self.known:
                 self.known[uid] = self.new_service(document)
-            service = self.known[uid]
-            fits = [p for p in ready if p.namespace == service.namespace and service.selector.items() <= p.labels.items()]
-            newest = max(fits, key=lambda pod: pod.document["metadata"]["creationTimestamp"], default=None)
-            self.move(service, self.running[newest.name].network if newest else NOWHERE)
+            self.move(self.known[uid], led.get(key_of(document), NOWHERE))
         if before != set(self.known):
             self.list_names()
+
+    def newest_of(self, endpoints: Document) -> str:
+        """The network of the newest of the pods that run here."""
+        namespace, found = endpoints["metadata"]["namespace"], {}
+        for subset in endpoints.get("subsets", []):
+            for address in subset.get("addresses", []):
+                at = address["targetRef"]
+                running = self.running.get(f"{namespace}.{at['name']}")
+                if running and running.pod.document["metadata"]["uid"] == at["uid"]:
+                    found[running.pod.document["metadata"]["creationTimestamp"]] = running.network
+        return found[max(found)] if found else NOWHERE
 
     def new_service(self, document: Document) -> Service:
         name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]
@@ -119,7 +128,7 @@ class Machines(Kubelet):
         address = document["spec"]["clusterIP"]
         command("ip", "-n", self.bridge, "addr", "add", f"{address}/32", "dev", "bridge")
         names = [name, whole, f"{whole}.svc", f"{whole}.svc.cluster.local"]
-        return Service(names, namespace, address, document["spec"]["selector"])
+        return Service(names, namespace, address)
 
     def device(self, network: str) -> str:
         return "pod" if network else "bridge"
@@ -180,32 +189,6 @@ class Machines(Kubelet):
             raise NotStarted("CreateContainerConfigError", f'{kind[:-1]} "{name}" not found')
         data = answer.body.get("data") or {}
         return {key: base64.b64decode(text).decode() for key, text in data.items()} if kind == "secrets" else data
-
-    def mounts(self, pod: Pod, place: Path) -> Path:
-        assert isinstance(pod, ApiPod)
-        for mount in pod.container["volumeMounts"]:
-            # In a pod's root that is a link out of it.
-            assert not mount["mountPath"].startswith("/var/run"), mount
-        file = super().mounts(pod, place)
-        if account := self.account(pod, place):
-            with file.open("a") as lines:
-                lines.write(f"{account} {ACCOUNT} bind\n")
-        return file
-
-    def account(self, pod: ApiPod, place: Path) -> Path | None:
-        """The token, the namespace and the certificate of its service account."""
-        name = pod.spec.get("serviceAccountName", "default")
-        path = f"/api/v1/namespaces/{pod.namespace}/serviceaccounts/{name}"
-        found = self.server.get(path)
-        if found.status != 200:
-            raise NotStarted("CreateContainerConfigError", f'serviceaccount "{name}" not found')
-        if not pod.spec.get("automountServiceAccountToken", found.body.get("automountServiceAccountToken", True)):
-            return None
-        asked = self.server.ask("POST", f"{path}/token", {"spec": {}})
-        assert asked.status == 201, asked.body
-        files = {"token": asked.body["status"]["token"], "namespace": pod.namespace, "ca.crt": self.server.authority.decode()}
-        write_volume(place / "account", files, 0o640, pod.spec["securityContext"]["fsGroup"])
-        return place / "account"
 
     def volume(self, volume: Document, place: Path, group: int) -> str:
         namespace = place.name.partition(".")[0]

@@ -1,11 +1,13 @@
 """etcd and a kube-apiserver on loopback, with RBAC: tests/kubernetes/apiserver/build has made them.
 
-No controller, scheduler or kubelet runs: what is created stays as it was admitted. In a network namespace it has the
-address of the service "kubernetes", as pods expect it.
+No scheduler or kubelet runs, and controllers only after `control`: without them what is created
+stays as it was admitted. In a network namespace the server has the address of the service
+"kubernetes", as pods expect it.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
 import ctypes
@@ -27,6 +29,12 @@ from validator import custom_resources, training_runtime
 Document = dict[str, Any]
 WITHIN = 120.0
 SERVICES, ADVERTISED = "10.96.0.0/16", "10.88.255.254"
+# The controllers that jobs meet. The health of machines is left out: those here send no signs of life.
+CONTROLLERS = (
+    *("namespace", "serviceaccount", "serviceaccount-token", "root-ca-cert-publisher"),
+    *("clusterrole-aggregation", "garbagecollector", "podgc", "endpoint", "endpointslice"),
+    *("disruption", "deployment", "replicaset"),
+)
 ADMINISTRATOR, STRANGER = "a-token-of-the-administrators", "a-token-without-a-role"
 
 
@@ -101,6 +109,7 @@ class Server:
         self.programs, self.directory = programs, directory
         self.network, self.address = network, address
         self.more: tuple[object, ...] = ()  # options of the API server
+        self.is_controlled = False  # whether `control` is to follow
         self.processes: list[subprocess.Popen] = []
         # It makes its certificate itself.
         self.context = ssl.create_default_context()
@@ -121,15 +130,16 @@ class Server:
         users = directory / "users.csv"
         users.write_text(f'{ADMINISTRATOR},administrator,1,"system:masters"\n{STRANGER},stranger,2\n')
         users.chmod(0o600)
-        key = directory / "service-accounts.key"
+        key = self.key_of_accounts
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         self.line = (
             *("kube-apiserver", "--etcd-servers", etcd, "--bind-address", self.address, "--secure-port", self.port),
             *("--cert-dir", directory / "certificates", "--token-auth-file", users, "--authorization-mode", "RBAC"),
             *("--service-account-issuer", "https://localhost", "--service-account-key-file", key),
             *("--service-account-signing-key-file", key, "--endpoint-reconciler-type", "none"),
-            # No controller makes the accounts that pods would need.
-            *("--disable-admission-plugins", "ServiceAccount", "--anonymous-auth=false"),
+            "--anonymous-auth=false",
+            # Without controllers nothing makes the accounts that pods would need.
+            *(() if self.is_controlled else ("--disable-admission-plugins", "ServiceAccount")),
             # As some distributions have it; it needs more rights, and so shows which ones lack.
             *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
             # Their first address is that of the service "kubernetes", for which the certificate is good.
@@ -140,21 +150,55 @@ class Server:
 
     def resume(self) -> None:
         """Starts the API server, also when it was there before."""
-        self.run(*self.line)
+        self.serving = self.run(*self.line)
         self.until(lambda: self.get("/readyz").status == 200, "the server is ready")
 
     def pause(self) -> None:
-        """Ends the API server at once; what it has stored stays."""
-        serving = self.processes.pop()
-        serving.kill()
-        serving.wait()
+        """Ends the API server at once; what it has stored stays. Its controllers wait for it."""
+        self.processes.remove(self.serving)
+        self.serving.kill()
+        self.serving.wait()
 
-    def run(self, program: str, *arguments: object) -> None:
+    def control(self) -> None:
+        """Starts Kubernetes' own controllers, and waits for the first thing that they make."""
+        assert self.is_controlled
+        config = self.directory / "controllers.json"
+        config.write_text(json.dumps(self.kubeconfig()))
+        config.chmod(0o600)
+        self.run(
+            *("kube-controller-manager", "--kubeconfig", config, "--leader-elect=false"),
+            *("--port=0", "--secure-port=0", "--controllers", ",".join(CONTROLLERS)),
+            *("--root-ca-file", self.directory / "certificates/apiserver.crt"),
+            *("--service-account-private-key-file", self.key_of_accounts),
+        )  # fmt: skip
+        self.until(lambda: self.has_account("default"), "the controllers have made an account")
+
+    def has_account(self, namespace: str, name: str = "default") -> bool:
+        """With a token: no pod is admitted before."""
+        account = self.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}").body
+        return bool(account.get("secrets"))
+
+    def kubeconfig(self) -> Document:
+        authority = base64.b64encode(self.authority).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
+        return {
+            "apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "here", "cluster": cluster}],
+            "users": [{"name": "administrator", "user": {"token": ADMINISTRATOR}}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "administrator"}}],
+        }  # fmt: skip
+
+    def run(self, program: str, *arguments: object) -> subprocess.Popen:
         with (self.directory / f"{program}.log").open("ab") as log:
             line = [*self.entering, str(self.programs / program), *map(str, arguments)]
             self.processes.append(
                 subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory)
             )
+        return self.processes[-1]
+
+    @property
+    def key_of_accounts(self) -> Path:
+        return self.directory / "service-accounts.key"
 
     @property
     def entering(self) -> list[str]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
 from cluster import Cluster
 from installed import Operators
 from jobs import CLIMBING, FAILING, TRAINING, Job
+from objects import all_objects
 
 LEASE_LASTS, AWAY = 15.0, 30.0
 GIVEN_UP_AFTER = 70.0  # 40 s until Kubernetes believes that a machine is gone, 30 s that its master's pod tolerates
 LOSS_IS_NOTICED = 10.0  # with the patience that ends 3 s after it
-OWNED = "pods,services,secrets,configmaps,serviceaccounts,roles,rolebindings"
 
 
 @pytest.fixture
@@ -307,11 +306,8 @@ def test_nothing_is_left_of_a_job_that_is_deleted(training: Job) -> None:
     deleted = cluster.server.kubectl("delete", "ej", training.name, "-n", training.namespace)
     assert deleted.returncode == 0, deleted.stderr
 
-    def left() -> list[str]:
-        listed = json.loads(cluster.server.kubectl("get", OWNED, "-n", training.namespace, "-o", "json").stdout)
-        names = {f"{item['kind']} {item['metadata']['name']}" for item in listed["items"]}
-        return sorted(names - {"ServiceAccount default", "ConfigMap kube-root-ca.crt"})
-
+    plan = {"ScalePlan fewer"}  # a user's
+    left = lambda: set(all_objects(cluster.server, training.namespace)) - training.before - plan
     cluster.until(lambda: not left(), lambda: str(left()))
     bindings = cluster.server.kubectl("get", "clusterrolebindings", "-o", "name").stdout
     assert f"{training.namespace}-{training.name}" not in bindings
