@@ -71,7 +71,7 @@ std::string operator_metrics::text() const {
               {{"level", log::to_string(static_cast<log::level>(n))}});
   to.counter("troupe_actor_restarts_total", "Actors that failed and were started again.",
              static_cast<double>(actor_restarts_));
-  to.gauge("troupe_operator_leads", "1 while this operator holds the lease, and acts.",
+  to.gauge("troupe_operator_leads", "Whether this operator holds the lease, and so acts (1).",
            leads_ ? 1 : 0);
   std::map<std::string, std::uint64_t> jobs;
   for (const auto& [job, phase] : phases_)

@@ -21,7 +21,8 @@ class Operators:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         chart = rendered(Case(VALUES, namespace=cluster.namespace(NAMESPACE)), APIS)
-        cluster.apply(*(d for d in chart.documents if d["kind"] != "Pod"))
+        cluster.apply(*chart.documents)
+        self.tests = chart.tests
 
     def said(self) -> str:
         return self.cluster.said(NAMESPACE, "troupe")

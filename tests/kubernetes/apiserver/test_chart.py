@@ -39,7 +39,8 @@ def namespaces(server: Server, *names: str) -> None:
 def test_it_is_admitted(server: Server, name: str) -> None:
     case = CASES[name]
     namespaces(server, case.namespace, case.values.get("watchNamespace") or case.namespace)
-    documents = rendered(case, APIS).documents
+    chart = rendered(case, APIS)
+    documents = chart.documents + chart.tests
     sent = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
     done = server.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", input=sent)
     assert done.returncode == 0, done.stderr
@@ -55,7 +56,7 @@ class Operator:
         self.server, self.case = server, case
         namespaces(server, case.namespace, "training", "elsewhere")
         self.account = PERSON.format(case.namespace, case.release)
-        installed = [document for document in rendered(case, APIS).documents if document["kind"] != "Pod"]
+        installed = rendered(case, APIS).documents
         self.sent = json.dumps({"apiVersion": "v1", "kind": "List", "items": installed})
         done = server.kubectl("apply", "-f", "-", input=self.sent)
         assert done.returncode == 0, done.stderr
