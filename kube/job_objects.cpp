@@ -248,7 +248,10 @@ json::object owned_by(const elastic_job& job) {
 }
 
 bool is_of_a_namesake(const json::value& object, const elastic_job& job) {
-  const auto uid = elastic_job_of(object);
+  auto uid = elastic_job_of(object);
+  // An orphan (--cascade=orphan) has no owner any more.
+  if (uid.empty())
+    uid = label(object, job_uid_label);
   return !uid.empty() && uid != job.uid;
 }
 

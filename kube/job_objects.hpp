@@ -57,7 +57,8 @@ std::string pods_of(const std::string& job);
 boost::json::object owned_by(const elastic_job& job);
 
 /// Another ElasticJob's, as of one that was deleted and had the same name: what the cluster's
-/// collector has not removed yet. What people or other controllers have made is not.
+/// collector has not removed yet, or is not to remove. What people or other controllers have made
+/// is not.
 bool is_of_a_namesake(const boost::json::value& object, const elastic_job& job);
 
 /// One request of server-side apply: makes the object what it has to be, whether it is there or

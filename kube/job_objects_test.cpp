@@ -52,3 +52,19 @@ TEST_SUITE("what an ElasticJob is made of") {
     CHECK(json::serialize(as_said.at("command")).find("9500") == std::string::npos);
   }
 }
+
+TEST_CASE("what an earlier job of the name has left is known by its owner, or by its label") {
+  elastic_job job;
+  job.uid = "u1";
+  const auto is_left = [&](const char* metadata) {
+    return is_of_a_namesake(boost::json::parse(std::string(R"({"metadata":)") + metadata + "}"),
+                            job);
+  };
+  CHECK(is_left(R"({"ownerReferences":[{"kind":"ElasticJob","uid":"u0","controller":true}]})"));
+  CHECK(is_left(R"({"labels":{"troupe/job-uid":"u0"}})")); // an orphan
+  CHECK(!is_left(R"({"labels":{"troupe/job-uid":"u1"}})"));
+  CHECK(!is_left(R"({"ownerReferences":[{"kind":"ElasticJob","uid":"u1","controller":true}],
+                     "labels":{"troupe/job-uid":"u0"}})"));
+  CHECK(!is_left(R"({"ownerReferences":[{"kind":"SealedSecret","uid":"x","controller":true}]})"));
+  CHECK(!is_left("{}")); // a person's
+}

@@ -1,4 +1,4 @@
-"""What the guides of DLRover and ms-swift promise; docs/guide.md has the sentences in a table."""
+"""The promises of the guides of DLRover and ms-swift; docs/guide.md has them in tables."""
 
 from __future__ import annotations
 
@@ -55,15 +55,23 @@ class GuideJob(Job):
 
 @pytest.fixture
 def cluster(elastic: tuple[Cluster, Operators]) -> Iterator[Cluster]:
-    """Its machines are free again afterwards, and take pods."""
+    """Its machines take pods, whatever other tests have left."""
     made, _ = elastic
+    free(made)
     yield made
     for job in made.server.get(OWNERS).body["items"]:
         about = job["metadata"]
         if about["namespace"].startswith("guide-"):
             made.server.kubectl("delete", "ej", about["name"], "-n", about["namespace"])
+    free(made)
+
+
+def free(cluster: Cluster) -> None:
+    """No machine is marked."""
     for machine in MACHINES:
-        made.repair(machine)
+        spec = {"taints": None, "unschedulable": None}
+        changed = cluster.server.patch(f"/api/v1/nodes/{machine}", {"spec": spec})
+        assert changed.status == 200, changed.body
 
 
 def address(cluster: Cluster, machine: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from cluster import Cluster
 from installed import Operators
 from jobs import Job
-from objects import of_job
+from objects import JOB_UID, of_job
 
 # The collector comes when it wants, and pods have their grace period.
 WITHIN = 120.0
@@ -86,19 +86,23 @@ def test_a_job_made_again_under_its_name_runs(
 def test_a_job_made_again_beside_pods_left_as_orphans_runs(
     elastic: tuple[Cluster, Operators],
 ) -> None:
-    """They keep their names, machines and training; none of them is taken for the second job's."""
+    """Its token is another: no node that was left joins it, though its service has the name."""
     cluster, _ = elastic
     job = Job(cluster, cluster.namespace("beside-orphans"), replicas=1).apply()
-    job.trains(1)
-    uids_of_pods = lambda: {pod["metadata"]["uid"] for pod in job.live().values()}
-    first, orphan = job.uid, uids_of_pods()
+    [orphan] = job.trains(1)
+    first = job.uid
     job.kubectl("delete", "ej", job.name, "--cascade=orphan")
     job.kubectl("apply", "-f", "-", input=json.dumps(job.document))
     second = job.uid
     assert second != first
     job.until(lambda: job.runs(second), WITHIN)
-    assert orphan < uids_of_pods()
+    [own] = [
+        name for name, pod in job.live().items() if pod["metadata"]["labels"][JOB_UID] == second
+    ]
+    said = lambda: cluster.said(job.namespace, "elasticjob-words-dlrover-master-1")
+    job.until(lambda: f"1 worker on node {own}-1" in said(), WITHIN)
     job.finish()
     job.until(lambda: job.phase == "Succeeded", WITHIN)
-    job.until(lambda: not job.live(), WITHIN)
+    assert f"node {orphan}-1" not in said(), job.told()
+    job.kubectl("delete", "pods", "-l", f"{JOB_UID}={first}")
     assert cluster.server.ask("DELETE", job.path, None).status == 200
