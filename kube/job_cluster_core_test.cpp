@@ -264,6 +264,22 @@ TEST_SUITE("job_cluster_core") {
                             "is made for it any more");
   }
 
+  TEST_CASE("that its pods are orphans is also seen of them, where its deletion is told late") {
+    mastered m;
+    m.kubelet.bind("words-edljob-worker-0", "machine-0");
+    m.kubelet.run("words-edljob-worker-0", "10.0.0.1");
+    m.passes(1s);
+    m.server.change(std::string(pods_path) + "/words-edljob-worker-0", [](json::object& pod) {
+      pod["metadata"].as_object().erase("ownerReferences");
+    });
+    m.passes(1s);
+    m.server.answer({"DELETE", group + "elasticjobs/words", "", ""});
+    m.passes(5min);
+    CHECK(m.live() == names{"words-edljob-worker-0"});
+    REQUIRE(m.told.size() == 1);
+    CHECK(m.told[0].text == "its ElasticJob was deleted: no pod is made for it any more");
+  }
+
   TEST_CASE("a node that is lost is replaced, whatever its pod says") {
     mastered m;
     m.kubelet.bind("words-edljob-worker-0", "machine-0");

@@ -60,6 +60,14 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   if (!is_known_) {
     status_.take_up(object);
     trouble_ = status_.told_trouble();
+    if (!status_.phase().empty())
+      out.push_back(note{{log::level::info,
+                          "job_taken_up",
+                          fmt::format("ElasticJob {}/{}, which an operator has run before, is {}",
+                                      identity.name_space, identity.name, status_.phase()),
+                          {{"job", identity.name},
+                           {"namespace", identity.name_space},
+                           {"phase", status_.phase()}}}});
   }
   is_known_ = true;
   if (!is_new) {

@@ -311,6 +311,9 @@ TEST_SUITE("job_core: the master's pod") {
             "reason":"Forbidden","message":"x","lastTransitionTime":"T0"}],"replicaStatuses":{}}})");
     o.is_told();
     CHECK(text(o.condition("Blocked"), {"status"}) == "False");
+    REQUIRE(!o.notes.empty());
+    CHECK(o.notes[0].name == "job_taken_up");
+    CHECK(o.notes[0].text == "ElasticJob jobs/words, which an operator has run before, is Running");
     auto ends = operated::running();
     ends.master(0, "Failed", 75);
     ends.passes(2s);

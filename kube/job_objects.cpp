@@ -133,11 +133,12 @@ json::object machines_binding(const elastic_job& job, const operator_policy& pol
 
 /// A job whose own words say where its master serves metrics is left to that.
 bool serves_metrics_by(const operator_policy& policy, const elastic_job& job) {
-  const std::string option = "--metrics-listen";
   const auto& own = job.master_arguments;
-  return policy.master_metrics_port != 0 &&
-         std::none_of(own.begin(), own.end(),
-                      [&](const auto& w) { return w == option || w.rfind(option + "=", 0) == 0; });
+  return policy.master_metrics_port != 0 && std::none_of(own.begin(), own.end(), [](auto word) {
+           word = word.substr(0, word.find('='));
+           std::replace(word.begin(), word.end(), '_', '-'); // either is read
+           return word == "--metrics-listen";
+         });
 }
 
 json::array master_command(const elastic_job& job, const operator_policy& policy, bool topology) {

@@ -44,12 +44,14 @@ TEST_SUITE("what an ElasticJob is made of") {
     CHECK(container.at("ports").at(0).at("containerPort") == 9500);
     CHECK(json::serialize(container.at("command")).find("\"--metrics-listen=9500\"") !=
           std::string::npos);
-    operated own(policy);
-    own.object.at("metadata").as_object()["annotations"] =
-        json::object{{"troupe/master-args", "[\"--metrics-listen=:9600\"]"}};
-    const auto as_said = container_of(own);
-    CHECK_FALSE(as_said.as_object().contains("ports"));
-    CHECK(json::serialize(as_said.at("command")).find("9500") == std::string::npos);
+    for (const auto* said : {"[\"--metrics-listen=:9600\"]", "[\"--metrics_listen\", \"9600\"]"}) {
+      operated own(policy);
+      own.object.at("metadata").as_object()["annotations"] =
+          json::object{{"troupe/master-args", said}};
+      const auto as_said = container_of(own);
+      CHECK_FALSE(as_said.as_object().contains("ports"));
+      CHECK(json::serialize(as_said.at("command")).find("9500") == std::string::npos);
+    }
   }
 }
 

@@ -13,6 +13,14 @@ namespace {
 
 constexpr unsigned status_found = 200, status_not_found = 404;
 
+/// Of the job itself: a server that starts, or has just been told what an ElasticJob is, answers
+/// 404 to all of them.
+bool is_not_there(const api_answer& a, const std::string& name) {
+  const auto status = a.status == status_not_found ? parsed(a.body) : std::nullopt;
+  return status && text(*status, {"reason"}) == "NotFound" &&
+         text(*status, {"details", "name"}) == name;
+}
+
 } // namespace
 
 job_wait::job_wait(std::string name_space, std::string name, instant until)
@@ -30,14 +38,19 @@ job_wait::heard job_wait::answered(instant now, const api_answer& a) {
   const auto job = a.status == status_found ? parsed(a.body) : std::nullopt;
   if (job)
     out = of_job(*job);
-  else if (a.status == status_not_found)
+  else if (is_not_there(a, name_))
     out.over = failure(errc::absent, called() + (uid_.empty() ? ": there is no such job"
                                                               : " was deleted before its end"));
   else
     last_ = a.status == status_found ? "the API server answers with no JSON" : in_words(a);
   if (!out.over && now >= until_)
-    out.over = failure(errc::unavailable, called() + " is not over in time: " + last_);
+    out.over = tl::make_unexpected(late());
   return out;
+}
+
+error job_wait::late() const {
+  return {errc::unavailable,
+          called() + " is not over in time: " + (last_.empty() ? "nothing was answered" : last_)};
 }
 
 job_wait::heard job_wait::of_job(const boost::json::value& job) {
@@ -51,14 +64,14 @@ job_wait::heard job_wait::of_job(const boost::json::value& job) {
   uid_ = uid;
   job_status status;
   status.take_up(job);
-  const auto phase = status.phase().empty() ? "not begun" : status.phase();
+  const auto& phase = status.phase();
   const auto trouble = status.told_trouble();
-  const auto why = trouble.empty() ? status.told_reason() : trouble;
-  last_ = status.phase().empty()
-              ? "no operator has told its state; does one run, and is the job in "
-                "a namespace that it sees?"
-              : "it is " + phase + ": " + why;
-  if (phase != phase_)
+  auto why = trouble.empty() ? status.told_reason() : trouble;
+  why = why.empty() ? "no reason is told" : why;
+  last_ = phase.empty() ? "no operator has told its state; does one run, and does it see this "
+                          "namespace?"
+                        : "it is " + phase + ": " + why;
+  if (phase != phase_ && !phase.empty())
     out.note = {log::level::notice,
                 "job_awaited",
                 fmt::format("{} is {}", called(), phase),

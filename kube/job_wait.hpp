@@ -30,6 +30,9 @@ class job_wait {
   /// The error of a wait that is over says why the job has not succeeded: `invalid` if it has
   /// failed, `absent` if it is gone, `unavailable` if it is not over in time.
   heard answered(instant now, const api_answer& a);
+  /// For the end of a wait to which nothing is answered.
+  error late() const;
+  instant until() const { return until_; }
 
  private:
   heard of_job(const boost::json::value& job);

@@ -11,6 +11,8 @@ using namespace troupe::kube;
 namespace {
 
 constexpr instant t0{100s};
+constexpr auto absent =
+    R"({"kind":"Status","reason":"NotFound","details":{"name":"words"},"code":404})";
 
 struct waiting {
   job_wait of{"training", "words", t0 + 60s};
@@ -60,11 +62,19 @@ TEST_SUITE("a wait for a job's end") {
 
   TEST_CASE("one that is not there, goes, or is another one, is not waited for") {
     waiting w;
-    CHECK(wrong(w.hears(404, "")) == "ElasticJob training/words: there is no such job");
+    CHECK(wrong(w.hears(404, absent)) == "ElasticJob training/words: there is no such job");
     w.hears("Running");
-    CHECK(wrong(w.hears(404, "")) == "ElasticJob training/words was deleted before its end");
+    CHECK(wrong(w.hears(404, absent)) == "ElasticJob training/words was deleted before its end");
     CHECK(wrong(w.hears("Succeeded", t0, "v")) ==
           "ElasticJob training/words was deleted before its end, and another job has its name");
+  }
+
+  TEST_CASE("a server that knows no ElasticJobs yet is asked again") {
+    waiting w;
+    CHECK(!w.hears(404, "404 page not found").over);
+    CHECK(!w.hears(404, R"({"kind":"Status","reason":"NotFound","details":{}})").over);
+    CHECK(w.of.late().what == "ElasticJob training/words is not over in time: status 404");
+    CHECK(waiting().of.late().what.find("nothing was answered") != std::string::npos);
   }
 
   TEST_CASE("what may pass is told when the time is over") {

@@ -230,6 +230,21 @@ TEST_CASE("an answer that is older than what the watch has told changes nothing"
   CHECK(rank.next(now).is == rank_pods::action::what::nothing);
 }
 
+TEST_CASE("a node lost after its pod is gone says nothing against the next that has its address") {
+  running p(2);
+  p.server.answer({"DELETE", p.kubelet.path("train-edljob-worker-0"), "", ""});
+  p.kubelet.terminated("train-edljob-worker-0");
+  p.sync();
+  p.perform(p.core.node_lost(p.now, "10.0.0.0", "nothing heard of it for 10 s"));
+  p.kubelet.bind("train-edljob-worker-2", "machine-9");
+  p.kubelet.run("train-edljob-worker-2", "10.0.0.0");
+  p.sync();
+  p.end("1", 1);
+  p.pass(10s);
+  CHECK(p.live() == "0:2 1:3");
+  CHECK(member(p.pod("3"), {"spec", "affinity"}) == nullptr);
+}
+
 TEST_CASE("a node lost with its deleted pod says nothing against their machine") {
   running p(2);
   p.server.answer({"DELETE", p.kubelet.path("train-edljob-worker-0"), "", ""});

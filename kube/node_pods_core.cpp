@@ -70,6 +70,9 @@ node_pods_core::effects node_pods_core::end(instant now) {
 
 node_pods_core::effects node_pods_core::give_up(instant now) {
   effects out;
+  if (are_orphans_)
+    for (auto& [number, r] : ranks_)
+      r.pods.end();
   over_ = true;
   take_back(0, now);
   begin(out, now);
@@ -88,8 +91,10 @@ node_pods_core::effects node_pods_core::pod_is(instant now, const json::value& o
     return out;
   // An earlier job of this name may have left pods, whose names are not free.
   next_id_ = std::max(next_id_, pod.id + 1);
-  if (!is_ours(pod))
+  if (!is_ours(pod)) {
+    are_orphans_ |= ranks_of_.count(pod.uid) != 0;
     return out;
+  }
   if (!pod.rank || *pod.rank >= limits::job_nodes_max) {
     if (!std::exchange(odd_pod_told_, true))
       out.push_back(note{{log::level::warning,
@@ -175,6 +180,9 @@ node_pods_core::effects node_pods_core::node_goes(instant now, const std::string
       schedule(number, now);
     }
   }
+  departures_.erase(std::remove_if(departures_.begin(), departures_.end(),
+                                   [&](const departure& d) { return now >= d.counts_until; }),
+                    departures_.end());
   if (!is_known && departures_.size() < limits::job_nodes_max)
     // Never for good: the address may be given to another pod.
     departures_.push_back({address, now + limits::pod_told_within,

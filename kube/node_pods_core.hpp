@@ -96,7 +96,8 @@ class node_pods_core {
   /// The job is over: what does not run yet is deleted. What runs ends by itself; it stays, as what
   /// has ended does, for its logs.
   effects end(instant now);
-  /// Its ElasticJob is gone: what has not ended is deleted.
+  /// Its ElasticJob is gone: what has not ended is deleted, unless the cluster has taken the job
+  /// away as the pods' owner (`kubectl delete --cascade=orphan`).
   effects give_up(instant now);
   std::optional<instant> next_wakeup() const;
   /// After either: pods are being deleted still.
@@ -177,6 +178,7 @@ class node_pods_core {
   rate_limiter pace_{limits::pods_made_per_second, limits::pods_made_at_once};
   avoided_machines avoided_;
   std::vector<departure> departures_; ///< of nodes whose pods are not told yet
+  bool are_orphans_ = false;          ///< a pod has lost the job as its owner
   bool template_refused_ = false;
   bool odd_pod_told_ = false;
   bool too_many_told_ = false;

@@ -137,8 +137,9 @@ std::optional<rank_pods::verdict> rank_pods::over(instant now, known& k, pod_end
 }
 
 std::optional<rank_pods::verdict> rank_pods::gone(instant now, const std::string& uid) {
-  remember_gone(uid);
   const auto found = pods_.find(uid);
+  remember_gone(uid,
+                found == pods_.end() ? std::vector<std::string>() : found->second.pod.addresses);
   if (found == pods_.end())
     return std::nullopt;
   auto k = std::move(found->second);
@@ -174,7 +175,10 @@ bool rank_pods::is_at(const known& k, const std::string& address) {
 
 bool rank_pods::has_been_at(const std::string& address) const {
   return std::any_of(pods_.begin(), pods_.end(),
-                     [&](const auto& each) { return has_address(each.second, address); });
+                     [&](const auto& each) { return has_address(each.second, address); }) ||
+         std::any_of(gone_.begin(), gone_.end(), [&](const past& p) {
+           return std::find(p.addresses.begin(), p.addresses.end(), address) != p.addresses.end();
+         });
 }
 
 std::vector<std::string> rank_pods::machines_at(const std::string& address) const {
@@ -218,7 +222,7 @@ std::vector<std::string> rank_pods::all_told(instant now) {
   for (auto at = pods_.begin(); at != pods_.end();) {
     auto& k = at->second;
     if (!k.is_watched && k.is_over) {
-      remember_gone(at->first);
+      remember_gone(at->first, at->second.pod.addresses);
       forgotten.push_back(at->first);
       at = pods_.erase(at);
       continue;
@@ -230,16 +234,16 @@ std::vector<std::string> rank_pods::all_told(instant now) {
   return forgotten;
 }
 
-void rank_pods::remember_gone(const std::string& uid) {
+void rank_pods::remember_gone(const std::string& uid, std::vector<std::string> addresses) {
   if (was_gone(uid))
     return;
-  gone_.push_back(uid);
+  gone_.push_back({uid, std::move(addresses)});
   if (gone_.size() > limits::gone_pods_remembered)
     gone_.pop_front();
 }
 
 bool rank_pods::was_gone(const std::string& uid) const {
-  return std::find(gone_.begin(), gone_.end(), uid) != gone_.end();
+  return std::any_of(gone_.begin(), gone_.end(), [&](const past& p) { return p.uid == uid; });
 }
 
 void rank_pods::may_be_there() {

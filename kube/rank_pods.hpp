@@ -106,7 +106,7 @@ class rank_pods {
   bool is_running() const;
   /// Where its live pods are that are at this address or of this name.
   std::vector<std::string> machines_at(const std::string& address) const;
-  /// Also of pods that are over.
+  /// Also of pods that are over, or gone.
   bool has_been_at(const std::string& address) const;
   /// No pod of it is left, or may be left, that has not ended and does not end by itself.
   bool is_settled() const { return (live() == nullptr || ends_by_itself()) && !making_; }
@@ -138,7 +138,7 @@ class rank_pods {
   duration wait_after(pod_end end);
   void forget_row();
   bool raise_memory(const node_pod& pod);
-  void remember_gone(const std::string& uid);
+  void remember_gone(const std::string& uid, std::vector<std::string> addresses = {});
   bool was_gone(const std::string& uid) const;
   bool is_kept() const { return wanted_ && !done_; }
   bool ends_by_itself() const { return over_ && is_running(); }
@@ -163,7 +163,11 @@ class rank_pods {
   bool may_go_anywhere_ = false;
   std::map<std::string, known> pods_; ///< by uid
   std::optional<making> making_;
-  std::deque<std::string> gone_;
+  struct past {
+    std::string uid;
+    std::vector<std::string> addresses;
+  };
+  std::deque<past> gone_;
   std::uint64_t newest_id_ = 0;
   std::uint32_t relaunches_ = 0;
   std::uint32_t restarts_ = 0; ///< that are counted

@@ -39,7 +39,7 @@ void operator_metrics::observe(const log::event& e) {
     ++actor_restarts_;
   else if (e.name == "job_blocked")
     count<std::string>(blocked_, text_field(e, "reason"), reasons_max, "other");
-  else if (e.name == "job_phase" || e.name == "job_gone") {
+  else if (e.name == "job_phase" || e.name == "job_taken_up" || e.name == "job_gone") {
     const auto job = text_field(e, "namespace") + "/" + text_field(e, "job");
     if (e.name == "job_gone")
       phases_.erase(job);
@@ -54,7 +54,8 @@ void operator_metrics::asked(instant now) {
 
 void operator_metrics::answered(instant now, const std::string& method, unsigned status,
                                 duration took) {
-  if (status / 100 == 2)
+  // A watch was answered when it began: its end says nothing.
+  if (status / 100 == 2 && method != "WATCH")
     heard_at_ = now;
   count(requests_, {method, status}, outcomes_max, std::make_pair(std::string("other"), 0u));
   if (method != "WATCH")
@@ -76,7 +77,7 @@ std::string operator_metrics::text() const {
   std::map<std::string, std::uint64_t> jobs;
   for (const auto& [job, phase] : phases_)
     ++jobs[phase];
-  to.gauge("troupe_operator_jobs", "ElasticJobs, by the phase that they entered last.");
+  to.gauge("troupe_operator_jobs", "ElasticJobs that the leader knows, by their phase.");
   for (const auto& [phase, number] : jobs)
     to.sample(static_cast<double>(number), {{"phase", phase}});
   to.counter("troupe_operator_jobs_blocked_total",

@@ -23,14 +23,17 @@ bool has(const operator_metrics& m, const std::string& line) {
 TEST_CASE("jobs are counted by their phase until they are gone") {
   operator_metrics m("1.2", t0);
   m.observe(phase("a", "Pending"));
-  m.observe(phase("b", "Running"));
+  m.observe(phase("b", "Pending"));
+  auto taken_up = phase("b", "Running");
+  taken_up.name = "job_taken_up";
+  m.observe(taken_up);
   m.observe(phase("a", "Running"));
   CHECK(has(m, "troupe_operator_jobs{phase=\"Running\"} 2"));
   CHECK(!has(m, "troupe_operator_jobs{phase=\"Pending\"} 0"));
   m.observe({log::level::info, "job_gone", "", {{"job", "b"}, {"namespace", "elsewhere"}}});
   m.observe({log::level::info, "job_gone", "", {{"job", "a"}, {"namespace", "n"}}});
   CHECK(has(m, "troupe_operator_jobs{phase=\"Running\"} 1"));
-  CHECK(has(m, "troupe_events_total{level=\"notice\"} 3"));
+  CHECK(has(m, "troupe_events_total{level=\"notice\"} 4"));
 }
 
 TEST_CASE("which one leads, and what jobs wait for") {

@@ -12,8 +12,8 @@ constexpr auto program = "actor-operator";
 
 int run(const operator_program_options& o, const machine_facts& machine,
         std::unique_ptr<os::logs> log) {
-  const auto how = o.awaited_job.empty() ? run_operator(o, machine, log->sink())
-                                         : run_job_wait(o, machine, log->sink());
+  const auto how =
+      o.awaited_job ? run_job_wait(o, machine, log->sink()) : run_operator(o, machine, log->sink());
   log.reset();
   return how ? exit_success : report_error(program, how.error().what, exit_failure);
 }

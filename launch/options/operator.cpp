@@ -11,7 +11,7 @@ namespace troupe::launch {
 namespace {
 
 struct operator_arguments {
-  std::int64_t wait_limit = 0; ///< seconds; 0: it was not said
+  std::optional<std::int64_t> wait_limit; ///< seconds
   std::string gang = "none", mark_faulty = "none";
   std::int64_t group_size = 0, master_metrics_port = 0;
   metrics_arguments metrics;
@@ -142,19 +142,21 @@ std::optional<std::string> derive_wait(operator_program_options& o, const operat
            "API server is can be said";
   if (o.name_space.empty())
     return "--wait-for-job needs --namespace: the one that the job is in";
-  if (w.wait_limit < 0 || w.wait_limit > limit_max)
-    return fmt::format("--wait-limit: {}; 1 to {} seconds are possible", w.wait_limit, limit_max);
-  if (w.wait_limit != 0)
-    o.wait_limit = std::chrono::seconds(w.wait_limit);
+  if (o.awaited_job->empty())
+    return "--wait-for-job: the name of a job is needed";
+  if (w.wait_limit && (*w.wait_limit < 1 || *w.wait_limit > limit_max))
+    return fmt::format("--wait-limit: {}; 1 to {} seconds are possible", *w.wait_limit, limit_max);
+  if (w.wait_limit)
+    o.wait_limit = std::chrono::seconds(*w.wait_limit);
   return std::nullopt;
 }
 
 std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {
   if (auto wrong = check_account(o.account); !wrong)
     return wrong.error().what;
-  if (!o.awaited_job.empty())
+  if (o.awaited_job)
     return derive_wait(o, w);
-  if (w.wait_limit != 0)
+  if (w.wait_limit)
     return "--wait-limit needs --wait-for-job";
   if (o.master_image.empty())
     return "--master-image is needed: an image with actor-master";

@@ -59,7 +59,7 @@ TEST_SUITE("operator options") {
   }
 
   TEST_CASE("a wait needs a job and its namespace, and hears of nothing else") {
-    CHECK(accepted({}).awaited_job.empty());
+    CHECK(!accepted({}).awaited_job);
     auto o = parsed_as({"--wait-for-job=words", "--namespace", "training"});
     CHECK(o.awaited_job == "words");
     CHECK(o.wait_limit == std::chrono::minutes(5));
@@ -68,6 +68,10 @@ TEST_SUITE("operator options") {
     CHECK(wrong_in({"--wait-for-job=words"}).find("needs --namespace") != std::string::npos);
     CHECK(wrong_in({"--wait-for-job=words", "--namespace=n", "--wait-limit=-1"}).find("-1; 1 to") !=
           std::string::npos);
+    CHECK(wrong_in({"--wait-for-job=words", "--namespace=n", "--wait-limit=0"}).find("0; 1 to") !=
+          std::string::npos);
+    CHECK(wrong_in({"--wait-for-job=", "--namespace=n"}) ==
+          "--wait-for-job: the name of a job is needed");
     for (const auto* more : {"--master-image=m", "--gang=volcano", "--metrics-listen=1",
                              "--lease-name=l", "--mark-faulty=taint", "--master-metrics-port=1"})
       CHECK(wrong_in({"--wait-for-job=words", "--namespace=n", more}).find("runs no operator") !=

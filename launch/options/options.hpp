@@ -205,8 +205,8 @@ struct operator_program_options {
   std::string mark_faulty; ///< how masters mark machines: "taint", "cordon"; empty: not at all
   std::optional<ports::endpoint> metrics_listen; ///< nothing: no port is opened
   std::uint16_t master_metrics_port = 0;         ///< 0: masters serve no metrics
-  /// The job whose end is waited for, and for how long; empty: it is an operator.
-  std::string awaited_job;
+  /// The job whose end is waited for, and for how long; nothing: it is an operator.
+  std::optional<std::string> awaited_job;
   std::chrono::seconds wait_limit{300};
   kubernetes_account account;
 };

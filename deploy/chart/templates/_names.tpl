@@ -18,10 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* With those by which a Prometheus finds its monitors. */}}
 {{- define "troupe.monitorLabels" -}}
-{{ include "troupe.labels" . }}
-{{- with .Values.podMonitor.labels }}
-{{ toYaml . }}
-{{- end }}
+{{ merge (fromYaml (include "troupe.labels" .)) (.Values.podMonitor.labels | default dict) | toYaml }}
 {{- end }}
 
 {{/* (list ROOT COMPONENT): a component's image. Its value is {name, tag}, or a name with the tag beside it. */}}

@@ -81,10 +81,10 @@ def test_each_operator_is_well_and_one_leads(installed: Installed) -> None:
 def test_helm_test_runs_a_job_again_and_again(installed: Installed) -> None:
     for _ in range(2):
         assert installed.helm_test() == "Succeeded", installed.told()
-        assert "ElasticJob troupe/troupe-test is Succeeded" in installed.told()
+        assert "ElasticJob troupe/troupe-helm-test is Succeeded" in installed.told()
 
 
 def test_helm_test_tells_why_a_job_failed(installed: Installed) -> None:
     failing = {"command": ["actor-launcher", "--nnodes=2", "--nproc-per-node=1", "--no-python", "/bin/false"]}
     assert installed.helm_test(failing) == "Failed"
-    assert "ElasticJob troupe/troupe-test has failed: " in installed.told()
+    assert "ElasticJob troupe/troupe-helm-test has failed: " in installed.told()

@@ -4,7 +4,7 @@ app.kubernetes.io/instance: {{ include "troupe.name" . }}
 app.kubernetes.io/component: test
 {{- end }}
 
-{{/* WEIGHT: Helm makes them in this order. Those of a test that fails stay, to be looked at, until the next. */}}
+{{/* WEIGHT: Helm makes them in this order. Of a test that fails the pod stays until the next, and before Helm 3.18 all. */}}
 {{- define "troupe.testHook" -}}
 helm.sh/hook: test
 helm.sh/hook-weight: {{ . | quote }}
@@ -13,6 +13,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 
 {{- define "troupe.testPod" -}}
 restartPolicy: Never
+terminationGracePeriodSeconds: 5
 enableServiceLinks: false
 securityContext: {{- include "troupe.podSecurity" . | nindent 2 }}
 {{- with .Values.imagePullSecrets }}
