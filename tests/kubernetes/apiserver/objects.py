@@ -1,4 +1,4 @@
-"""All that is stored in an API server, of each kind that it has: for tests of what is left."""
+"""All objects of an API server, of each kind that it has: for tests of deletion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from server import Document, Server
 
 JOB_UID = "troupe/job-uid"
-# They tell of what was, and go by themselves after an hour.
+# Events expire by themselves after an hour.
 NEWS = ("events",)
 # Kubernetes makes them for a service, with its labels.
 OF_SERVICES = ("Endpoints", "EndpointSlice")

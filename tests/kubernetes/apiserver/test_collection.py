@@ -1,4 +1,4 @@
-"""What is left of a deleted job, in each of kubectl's ways: Kubernetes' own collector decides."""
+"""Kubernetes' own collector removes all of a deleted job, in each of kubectl's ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guides of DLRover and ms-swift promise; docs/guide.md has the sentences in a table."""
+"""The promises of the guides of DLRover and ms-swift; docs/guide.md has them in tables."""
 
 from __future__ import annotations
 
