@@ -50,7 +50,8 @@ bool was_killed_by_cluster(const job_pod& p) {
 
 job_core::job_core(options o)
     : options_(std::move(o)), again_(limits::job_again_first, limits::job_again_most),
-      master_again_(limits::job_again_first, limits::job_again_most), random_(options_.seed) {}
+      master_again_(limits::job_again_first, limits::job_again_most),
+      refused_again_(limits::job_refused_first, limits::job_again_most), random_(options_.seed) {}
 
 job_core::effects job_core::job_is(const moment& now, const json::value& object) {
   effects out;
@@ -86,6 +87,7 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
     say(now, "TakenOtherwise", remark, true);
   again_at_.reset();
   refused_until_.reset();
+  refused_again_.reset();
   go_on(out, now);
   return out;
 }

@@ -160,7 +160,7 @@ class job_core {
   /// What makes and removes rests until then; status and events do not.
   std::optional<instant> refused_until_;
   std::string trouble_; ///< that was told
-  back_off again_, master_again_;
+  back_off again_, master_again_, refused_again_;
   random_source random_;
 };
 

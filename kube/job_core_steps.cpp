@@ -212,6 +212,7 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
   case step::master:
     created_ = master_pod_name(job_.name, attempt_);
     created_until_ = now.at + limits::pod_told_within;
+    refused_again_.reset();
     topology_.reset(); // by the next master it may be another
     break;
   case step::look:
@@ -310,7 +311,7 @@ void job_core::refused(effects& out, const moment& now, step s, const api_answer
   if (is_passing(a) || a.status == 401 || a.status == 409 ||
       (is_gone && (s == step::remove_pod || s == step::let_go)))
     return;
-  refused_until_ = now.at + limits::job_again_most;
+  refused_until_ = now.at + refused_again_.next();
   again_at_.reset();
   const bool is_made = s == step::need || s == step::token || s == step::master;
   blocked(out, now,

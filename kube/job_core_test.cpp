@@ -168,10 +168,26 @@ TEST_SUITE("job_core: what a job needs") {
     CHECK(text(o.condition("Blocked"), {"status"}) == "True");
     CHECK(text(o.condition("Blocked"), {"message"}).find("cannot patch resource") !=
           std::string::npos);
-    o.passes(5min);
+    o.passes(10s);
     CHECK(o.count(makes_master) == 1);
     CHECK(text(o.condition("Blocked"), {"status"}) == "False");
     CHECK(std::count(o.events.begin(), o.events.end(), "Forbidden") == 1);
+  }
+
+  TEST_CASE("that lacks a right for long is tried again ever more seldom") {
+    operated o;
+    std::vector<instant> tried;
+    o.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      if (r.target.find("/roles/") == std::string::npos)
+        return std::nullopt;
+      tried.push_back(o.now);
+      return api_answer{403, "{}", {}};
+    };
+    o.is_told();
+    o.passes(5min);
+    CHECK(tried.size() > 10);
+    CHECK(tried.size() < 20);
+    CHECK(tried.back() - tried[tried.size() - 2] >= limits::job_again_most);
   }
 
   TEST_CASE("a status that may not be written keeps nothing from being made, and asks seldom") {

@@ -105,6 +105,9 @@ inline constexpr auto config_map_open_within = 300s;
 // The operator.
 inline constexpr duration job_again_first = 500ms;
 inline constexpr duration job_again_most = 30s;
+/// After a refusal that a person has to mend: a right, or a definition that the server does not
+/// know yet, is often given a moment later. Doubles up to `job_again_most`.
+inline constexpr duration job_refused_first = 2s;
 /// A master that ran so long ended by bad luck.
 inline constexpr auto master_ran_long = 60s;
 /// How long a pod that was made may take to be told by the watch.

@@ -63,7 +63,9 @@ rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepar
     // Without a store no rank finds another. The node may join anew, with other ports free, and
     // until then another node can be group rank 0.
     if (answer->getStorePort() == 0) {
-      out.push_back(evict{node, "it has no free port for the store of the training processes"});
+      out.push_back(evict{
+          node,
+          "the store of the training processes cannot be opened on it; its own log says why"});
       return out;
     }
     // The newest counts: a node that says it again may have opened another store since, and the one

@@ -52,8 +52,8 @@ TEST_SUITE("rendezvous_core") {
 
   TEST_CASE("a first node without a port for the store is evicted; another's port means nothing") {
     story s({"a", "b"});
-    CHECK(s.gets_ready("a", 1, 0) ==
-          "evict a: it has no free port for the store of the training processes");
+    CHECK(s.gets_ready("a", 1, 0) == "evict a: the store of the training processes cannot be "
+                                     "opened on it; its own log says why");
     CHECK(s.gets_ready("b", 1, 5000) == "");
     CHECK(s.gets_ready("a", 1, 4000).find("store a.lan:4000") != std::string::npos);
   }
