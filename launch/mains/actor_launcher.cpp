@@ -3,6 +3,7 @@
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/command_check.hpp"
 #include "launch/wiring/default_token.hpp"
+#include "launch/wiring/devices.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/placement.hpp"
@@ -103,6 +104,10 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     return tl::make_unexpected(contract.error());
   if (const auto why = command_validation_error(o, *contract))
     return failure(errc::invalid, *why);
+  if (const auto why = plugin_missing(o))
+    return failure(errc::unavailable, *why);
+  if (const auto taken = take_hccl_port(o, *contract); !taken)
+    return tl::make_unexpected(taken.error());
   auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id,
                                        o.node_name.empty() ? host_name() : o.node_name);
   if (!directory)
