@@ -120,6 +120,15 @@ unsigned visible_devices(accelerator kind, const devices_seen& seen,
   return static_cast<unsigned>(names.size());
 }
 
+std::optional<std::string> check_remark(accelerator kind) {
+  if (kind == accelerator::nvidia)
+    return std::nullopt;
+  const auto& facts = facts_about(kind);
+  return fmt::format("--network-check looks at each {} through PyTorch, and at nodes with each "
+                     "other over TCP: {} is not measured",
+                     facts.device, facts.backend);
+}
+
 std::string visible_variable(accelerator kind,
                              const std::map<std::string, std::string>& environment) {
   const auto& names = facts_about(kind).visible;

@@ -51,6 +51,10 @@ result<accelerator> find_accelerator(const std::optional<std::string>& said,
 unsigned visible_devices(accelerator kind, const devices_seen& seen,
                          const std::map<std::string, std::string>& environment);
 
+/// How `--network-check` looks at devices of this kind, where that is not by their vendor's own
+/// libraries: one line.
+std::optional<std::string> check_remark(accelerator kind);
+
 /// The variable that selects devices here: the first that is set, else the vendor's own.
 std::string visible_variable(accelerator kind,
                              const std::map<std::string, std::string>& environment);

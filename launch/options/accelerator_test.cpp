@@ -89,6 +89,16 @@ TEST_CASE("a kind that was found and not said is told") {
             .remarks.empty());
 }
 
+TEST_CASE("what the check before the start does not measure is told") {
+  const auto machine = with_devices(accelerator::ascend, 1);
+  const auto lines =
+      accepted({"--accelerator=ascend-npu", "--network-check", "t.py"}, machine).remarks;
+  REQUIRE(lines.size() == 1);
+  CHECK(lines.front() == "--network-check looks at each Ascend NPU through PyTorch, and at nodes "
+                         "with each other over TCP: hccl is not measured");
+  CHECK(accepted({"--network-check", "t.py"}).remarks.empty());
+}
+
 TEST_CASE("HCCL's first port is its own variable's, else --training_port's") {
   auto machine = with_devices(accelerator::ascend, 8);
   const auto port = [&machine](const std::vector<std::string>& options) {

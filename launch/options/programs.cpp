@@ -199,6 +199,8 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
+  if (auto how = o.check.wanted ? check_remark(o.devices) : std::nullopt)
+    o.remarks.push_back(*how);
   const auto about_metrics = derive_metrics(metrics);
   if (!about_metrics)
     return refused(about_metrics.error());

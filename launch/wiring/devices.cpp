@@ -43,6 +43,12 @@ bool always(const std::string&) {
   return true;
 }
 
+std::string folder_of_script_or_here(const launcher_options& o) {
+  if (o.command.empty() || o.module)
+    return fs::current_path();
+  return fs::absolute(o.command.front()).parent_path();
+}
+
 unsigned metax_devices(const fs::path& root) {
   std::error_code none;
   if (!fs::exists(root / "dev/mxcd", none))
@@ -110,6 +116,14 @@ result<void> take_hccl_port(launcher_options& o, worker_contract& contract,
   return {};
 }
 
+std::optional<std::string> probed_by_torch(const launcher_options& o) {
+  if (o.devices == accelerator::nvidia)
+    return std::nullopt;
+  const auto& facts = facts_about(o.devices);
+  return fmt::format("{},{},{}", facts.torch_device, facts.plugin,
+                     o.python.program.empty() ? "python3" : o.python.program);
+}
+
 std::optional<std::string> plugin_missing(const launcher_options& o) {
   const auto& facts = facts_about(o.devices);
   const bool runs_python = !o.no_python || o.run_path;
@@ -118,9 +132,12 @@ std::optional<std::string> plugin_missing(const launcher_options& o) {
   os::child_task task;
   task.program = "/usr/bin/env";
   task.words = {"env", o.python.program, "-c",
-                fmt::format("import importlib.util as u; "
+                // The path begins with the folder of the script, as it will for the workers.
+                fmt::format("import importlib.util as u, sys\n"
+                            "if sys.path[:1] == ['']: sys.path[0] = sys.argv[1]\n"
                             "raise SystemExit(0 if u.find_spec('{}') else 3)",
-                            facts.plugin)};
+                            facts.plugin),
+                folder_of_script_or_here(o)};
   task.output_max = 4'096;
   task.within = plugin_sought_within;
   const auto end = os::run_child(task);

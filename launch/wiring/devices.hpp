@@ -29,6 +29,10 @@ bool port_is_free(std::uint16_t port);
 result<void> take_hccl_port(launcher_options& o, worker_contract& contract,
                             const std::function<bool(std::uint16_t)>& is_free = port_is_free);
 
+/// How `troupe-probe` looks at the devices of another vendor than NVIDIA: the value of
+/// TROUPE_PROBE_TORCH. Nothing: by NVIDIA's libraries.
+std::optional<std::string> probed_by_torch(const launcher_options& o);
+
 /// What --accelerator needs of the workers' Python and does not find there; nothing: all is there,
 /// or workers are no Python programs.
 std::optional<std::string> plugin_missing(const launcher_options& o);

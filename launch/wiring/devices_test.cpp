@@ -122,7 +122,12 @@ TEST_CASE("a Python without the vendor's plug-in is told of before the start") {
   CHECK_FALSE(plugin_missing(o));
   o.devices = accelerator::ascend;
   const device_tree modules;
+  o.command = {modules.path() + "/train.py"};
+  CHECK(plugin_missing(o));
   modules.add("torch_npu.py", "raise SystemExit('it was imported')\n");
+  CHECK_FALSE(plugin_missing(o));
+  o.command = {"/nowhere/train.py"};
+  CHECK(plugin_missing(o));
   REQUIRE(::setenv("PYTHONPATH", modules.path().c_str(), 1) == 0);
   CHECK_FALSE(plugin_missing(o));
   ::unsetenv("PYTHONPATH");
