@@ -2,6 +2,7 @@
 
 #include "kube/limits.hpp"
 #include "kube/objects.hpp"
+#include "kube/recovery_words.hpp"
 #include "runtime/base/fnv1a.hpp"
 
 #include <boost/json/serialize.hpp>
@@ -68,6 +69,7 @@ class reader {
     read_nodes();
     read_arguments();
     read_keep();
+    read_recovery();
     job_.memory_max = annotation(object_, memory_annotation);
     if (mistake_)
       return failure(errc::invalid, *mistake_);
@@ -187,6 +189,14 @@ class reader {
       job_.keep_for = std::chrono::seconds(*seconds);
     else
       refuse_annotation(keep_annotation, fmt::format("is '{}': seconds are possible", keep));
+  }
+
+  void read_recovery() {
+    const auto remarks = recovery_remarks(object_);
+    if (!remarks)
+      mistake_ = mistake_.value_or(remarks.error().what);
+    else
+      job_.remarks.insert(job_.remarks.end(), remarks->begin(), remarks->end());
   }
 
   void refuse_annotation(const char* key, const std::string& why) {

@@ -145,6 +145,47 @@ TEST_SUITE("an ElasticJob") {
     }
   }
 
+  TEST_CASE("tells what MindCluster's words about recovery do here") {
+    auto job = written();
+    auto& metadata = job.at("metadata").as_object();
+    metadata["labels"] =
+        json::object{{"process-recover-enable", "on"}, {"fault-scheduling", "force"}};
+    metadata.at("annotations").as_object()["recover-strategy"] = "retry,recover";
+    auto remarks = read_elastic_job(job)->remarks;
+    REQUIRE(remarks.size() == 3);
+    CHECK(remarks[0] ==
+          "metadata.labels['process-recover-enable'] is 'on': there is no recovery inside of a "
+          "running process yet; after each failure all workers are started again on their nodes "
+          "and load the newest checkpoint, as often as --max-restarts allows");
+    CHECK(remarks[1].find("metadata.labels['fault-scheduling'] is 'force': a pod that has failed "
+                          "is made again") == 0);
+    CHECK(remarks[2].find("metadata.annotations['recover-strategy'] is 'retry,recover': it does "
+                          "not choose yet") == 0);
+    // MindCluster's own examples have the labels on the pods as well.
+    metadata.erase("labels");
+    auto& pods = worker(job).at("template").as_object();
+    pods["metadata"] = json::object{{"labels", json::object{{"process-recover-enable", "off"}}}};
+    remarks = read_elastic_job(job)->remarks;
+    REQUIRE(remarks.size() == 2);
+    CHECK(remarks[0].find("spec.replicaSpecs.worker.template.metadata.labels[") == 0);
+  }
+
+  TEST_CASE("refuses words about recovery that it does not know") {
+    auto job = written();
+    auto& metadata = job.at("metadata").as_object();
+    metadata["labels"] = json::object{{"fault-scheduling", "later"}};
+    CHECK(mistake_in(job) ==
+          "metadata.labels['fault-scheduling'] is 'later': force, grace, off are possible");
+    metadata["labels"] = json::object{{"process-recover-enable", "yes"}};
+    CHECK(mistake_in(job) ==
+          "metadata.labels['process-recover-enable'] is 'yes': on, off are possible");
+    metadata.erase("labels");
+    metadata.at("annotations").as_object()["recover-strategy"] = "retry,reboot";
+    CHECK(mistake_in(job) ==
+          "metadata.annotations['recover-strategy'] is 'retry,reboot': 'reboot' is none of retry, "
+          "recover, recover-in-place, dump, exit");
+  }
+
   TEST_CASE("says what is taken otherwise than it is written") {
     auto job = written();
     job.at("spec").as_object()["optimizeMode"] = "cluster";

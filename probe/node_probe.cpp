@@ -151,9 +151,9 @@ class probing {
       return *failed;
     at_(fmt::format("devices {} and {}: channels between them", pair.first, pair.second));
     const auto channels = devices_.channels(pair.first, pair.second);
-    if (!channels)
+    if (!channels && channels_min > 0)
       return fmt::format("devices {} and {}: {}", pair.first, pair.second, channels.error().what);
-    pair.channels = *channels;
+    pair.channels = channels.value_or(0);
     if (pair.channels >= channels_min)
       return {};
     return fmt::format("devices {} and {} have {} channel{} between them that {} up, and at least "

@@ -3,6 +3,7 @@
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/command_check.hpp"
 #include "launch/wiring/default_token.hpp"
+#include "launch/wiring/devices.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/placement.hpp"
@@ -10,6 +11,7 @@
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/store_life.hpp"
 #include "launch/wiring/supervisor_life.hpp"
+#include "launch/wiring/tuning_file.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "runtime/os/net/job_token.hpp"
 #include "runtime/os/process/local_services.hpp"
@@ -88,6 +90,19 @@ result<void> take_trace(const run_directory& directory, worker_contract& contrac
   return {};
 }
 
+/// The user's own file, where one is named: of several nodes it may be one that they share.
+result<void> take_tuning(const run_directory& directory, launcher_options& o,
+                         worker_contract& contract) {
+  const auto named = contract.environment.find(tuning_file_variable);
+  contract.tuning_file = named == contract.environment.end() || named->second.empty()
+                             ? directory.tuning()
+                             : named->second;
+  o.remarks.push_back(fmt::format("--auto_tunning: data loaders read their batch size in {}; "
+                                  "actor-shell set batch-size=N changes it, and nothing else does",
+                                  contract.tuning_file));
+  return make_tuning_file(contract.tuning_file);
+}
+
 /// All that can be found out, and objected to, before there is a second process.
 result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
   const auto open_files = os::raise_open_files();
@@ -103,6 +118,10 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     return tl::make_unexpected(contract.error());
   if (const auto why = command_validation_error(o, *contract))
     return failure(errc::invalid, *why);
+  if (const auto why = plugin_missing(o))
+    return failure(errc::unavailable, *why);
+  if (const auto taken = take_hccl_port(o, *contract); !taken)
+    return tl::make_unexpected(taken.error());
   auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id,
                                        o.node_name.empty() ? host_name() : o.node_name);
   if (!directory)
@@ -114,6 +133,9 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     contract->stops.own = directory->stop();
   if (o.trace)
     if (const auto taken = take_trace(*directory, *contract); !taken)
+      return tl::make_unexpected(taken.error());
+  if (o.auto_tuning)
+    if (const auto taken = take_tuning(*directory, o, *contract); !taken)
       return tl::make_unexpected(taken.error());
   contract->environment[mark_variable] = mark_below(machine);
   const checkpoint_memory memory(o.processes_per_node, o.may_have_others());

@@ -3,6 +3,7 @@
 #include "launch/shell/local_masters.hpp"
 #include "launch/shell/masters.hpp"
 #include "launch/shell/scale_command.hpp"
+#include "launch/shell/set_command.hpp"
 #include "launch/shell/stacks_command.hpp"
 #include "launch/shell/tree_command.hpp"
 #include "launch/wiring/default_token.hpp"
@@ -27,6 +28,8 @@ int troupe::launch::actor_shell(int argc, char** argv) {
   if (const auto code = unless_parsed(program, parsed))
     return *code;
   auto& options = std::get<shell_options>(parsed);
+  if (options.batch_size)
+    return set_batch_size(options);
   if (options.master)
     take_default_token(options.common, *options.master, machine);
   os::io_thread io;

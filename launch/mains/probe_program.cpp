@@ -7,6 +7,7 @@
 #include "probe/node_probe.hpp"
 #include "runtime/os/probe/node_devices.hpp"
 #include "runtime/os/probe/probe_text.hpp"
+#include "runtime/os/probe/torch_devices.hpp"
 #include "runtime/os/process/unique_fd.hpp"
 
 #include <fmt/format.h>
@@ -78,6 +79,9 @@ void say_step(const std::string& what) {
 
 result<std::unique_ptr<probe::device_port>> devices_here() {
   const auto* simulated = std::getenv(os::simulated_devices_variable);
+  const auto* by_torch = std::getenv(os::torch_devices_variable);
+  if (simulated == nullptr && by_torch != nullptr && *by_torch != '\0')
+    return os::torch_devices(by_torch);
   return os::node_devices(simulated == nullptr ? std::string() : simulated, own_program());
 }
 

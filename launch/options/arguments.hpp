@@ -32,17 +32,19 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
 
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
 struct dlrover_arguments {
-  bool auto_config = false, numa_affinity = false;
+  bool auto_config = false, auto_tuning = false, numa_affinity = false;
   std::int64_t training_port = 60'000;
-  std::string accelerator = "nvidia.com/gpu";
-  std::optional<std::string> membind_policy;
+  std::optional<std::string> accelerator, membind_policy;
 };
 void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy);
 /// --auto_config: what NODE_NUM and the GPUs of this machine say of the size, where `said` does
 /// not; and the check of at least four nodes.
 result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_arguments& check,
                                const argument_grammar::positional& said,
-                               const machine_facts& machine);
+                               const machine_facts& machine, accelerator devices);
+/// Before torchrun's options are: they count devices.
+result<void> derive_accelerator(launcher_options& o, const dlrover_arguments& w,
+                                const machine_facts& machine);
 result<void> derive_dlrover(launcher_options& o, const dlrover_arguments& w,
                             const machine_facts& machine);
 

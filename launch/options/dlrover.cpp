@@ -8,23 +8,14 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr auto no_tuning = "there is no tuning of a running job yet";
 /// From so many nodes on --auto_config has them checked.
 constexpr std::uint32_t checked_from = 4;
-
-taker nowhere() {
-  return [](const std::string&) { return std::nullopt; };
-}
-
-option flag_without(const char* what_is_missing, const char* name, const char* about) {
-  return without(what_is_missing, {scope::job, {name}, "", about, nowhere()});
-}
 
 } // namespace
 
 void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy) {
   d.add(in_full(option_group{
-      "From dlrover-run: known; refused where the feature is not there yet",
+      "From dlrover-run",
       {{scope::job,
         {"--node_unit"},
         "N",
@@ -36,19 +27,31 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
         "Without --nnodes as many nodes as NODE_NUM says, without --nproc-per-node a worker for "
         "each GPU; --network-check from four nodes on",
         into(w.auto_config)},
-       flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
+       {scope::node,
+        {"--auto_tunning"},
+        "",
+        "Workers get a file with settings for DLRover's data loader (DLROVER_PARAL_CONFIG_PATH), "
+        "which actor-shell set changes while they run; nothing else does",
+        into(w.auto_tuning)},
        {scope::node,
         {"--save_at_breakpoint"},
         "",
         "Whenever workers fail or are stopped, and not only when the job ends by that, the newest "
         "step in memory (troupe.checkpoint) is written out as well",
         into(policy.save_at_breakpoint)},
-       among({"nvidia.com/gpu", "ascend-npu", "mthreads.com/gpu", "metax-tech.com/gpu"},
-             {scope::node, {"--accelerator"}, "NAME", "Only nvidia.com/gpu", into(w.accelerator)}),
+       among(accelerator_words(),
+             {scope::node,
+              {"--accelerator"},
+              "NAME",
+              "The devices of this node: nvidia.com/gpu, ascend-npu, mthreads.com/gpu or "
+              "metax-tech.com/gpu (those that this machine shows)",
+              into(w.accelerator)}),
        {scope::node,
         {"--training_port"},
         "PORT",
-        "Has no effect without an Ascend accelerator",
+        "The first port of HCCL, for Ascend: HCCL_IF_BASE_PORT of the workers, unless it is set; "
+        "0: "
+        "HCCL picks them (60000)",
         into(w.training_port)},
        {scope::node,
         {"--numa-affinity"},
@@ -71,13 +74,14 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
 
 result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_arguments& check,
                                const argument_grammar::positional& said,
-                               const machine_facts& machine) {
+                               const machine_facts& machine, accelerator devices) {
   const auto number = machine.environment.find("NODE_NUM");
   const bool finds_nodes = said.said.count("--nnodes") == 0 && !torchrun.rendezvous.standalone &&
                            number != machine.environment.end() && !number->second.empty();
   if (finds_nodes)
     torchrun.nodes = number->second;
-  if (said.said.count("--nproc-per-node") == 0 && machine.gpus > 0)
+  if (said.said.count("--nproc-per-node") == 0 &&
+      visible_devices(devices, machine.all_devices(), machine.environment) > 0)
     torchrun.processes = "gpu";
   if (torchrun.nodes == "auto")
     return {};
@@ -88,6 +92,25 @@ result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_argument
                                              number->second))
                        : result<void>(tl::make_unexpected(nodes.error()));
   check.network_check = check.network_check || nodes->first >= checked_from;
+  return {};
+}
+
+result<void> derive_accelerator(launcher_options& o, const dlrover_arguments& w,
+                                const machine_facts& machine) {
+  const auto found = find_accelerator(w.accelerator, machine.all_devices());
+  if (!found)
+    return tl::make_unexpected(found.error());
+  o.devices = *found;
+  o.devices_said = w.accelerator.has_value();
+  if (!o.devices_said && o.devices != accelerator::nvidia)
+    o.remarks.push_back(fmt::format("this machine shows {}s ({}) and no other device: training is "
+                                    "on them, as with --accelerator {}",
+                                    facts_about(o.devices).device, facts_about(o.devices).nodes,
+                                    facts_about(o.devices).word));
+  const auto port = hccl_port_wanted(o.devices, w.training_port, machine.environment);
+  if (!port)
+    return tl::make_unexpected(port.error());
+  o.hccl_port = *port;
   return {};
 }
 
@@ -105,6 +128,13 @@ result<void> derive_affinity(launcher_options& o, const dlrover_arguments& w,
     return failure(errc::invalid,
                    "--numa-affinity and --numa-binding exclude each other: both bind "
                    "workers to CPUs");
+  if (o.devices != accelerator::nvidia) {
+    o.remarks.push_back(
+        fmt::format("--numa-affinity: the places of NVIDIA GPUs only are known, not "
+                    "of {}; no worker is bound",
+                    facts_about(o.devices).word));
+    return {};
+  }
   if (machine.gpus == 0) {
     o.remarks.emplace_back("--numa-affinity: this machine shows no GPU that workers could be near "
                            "to; none is bound");
@@ -122,9 +152,7 @@ result<void> derive_affinity(launcher_options& o, const dlrover_arguments& w,
 
 result<void> derive_dlrover(launcher_options& o, const dlrover_arguments& w,
                             const machine_facts& machine) {
-  if (w.accelerator != "nvidia.com/gpu")
-    return failure(errc::invalid,
-                   fmt::format("--accelerator {}: there is no support for it yet", w.accelerator));
+  o.auto_tuning = w.auto_tuning;
   return derive_affinity(o, w, machine);
 }
 

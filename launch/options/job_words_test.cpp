@@ -82,6 +82,7 @@ TEST_SUITE("the words of a job") {
                                          "--progress-after=6",
                                          "--undo-worse-scaling",
                                          "--hardware-exit-codes=7,8",
+                                         "--recover-strategy=retry,dump",
                                          "--hardware-words=",
                                          "--topology=/t",
                                          "--topology-labels=a,b",
@@ -128,6 +129,7 @@ TEST_SUITE("the words of a job") {
     CHECK(told.policy.progress_after == own.policy.progress_after);
     CHECK(told.policy.undo_worse_scaling);
     CHECK(told.policy.hardware_exit_codes == own.policy.hardware_exit_codes);
+    CHECK(told.policy.recover_strategy == "retry,dump");
     CHECK(told.policy.hardware_words == std::vector<std::string>{});
     CHECK(told.policy.topology.file == "/t");
     CHECK(told.policy.topology.label_keys == own.policy.topology.label_keys);

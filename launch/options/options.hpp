@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
+#include "launch/options/accelerator.hpp"
 #include "launch/options/box_pairs.hpp"
 #include "launch/options/cluster.hpp"
 #include "launch/options/hangs.hpp"
@@ -32,6 +33,8 @@ namespace troupe::launch {
 /// Where a job's token may come from beside --token-file. Workers do not see them.
 constexpr auto token_variable = "TROUPE_TOKEN";
 constexpr auto token_file_variable = "TROUPE_TOKEN_FILE";
+/// Where DLRover's data loader looks for settings that may change while it runs.
+constexpr auto tuning_file_variable = "DLROVER_PARAL_CONFIG_PATH";
 
 /// Options every program has.
 struct common_options {
@@ -116,6 +119,13 @@ struct launcher_options {
   bool local_rank_argument = false;
   numa_binding numa = numa_binding::none;
   memory_binding memory = memory_binding::none;
+  accelerator devices = accelerator::nvidia;
+  /// By --accelerator; else found out.
+  bool devices_said = false;
+  /// The first port that HCCL is to use; nothing: it picks them.
+  std::optional<std::uint16_t> hccl_port;
+  /// Workers are told of a file with settings that a person may change while they run.
+  bool auto_tuning = false;
   /// Bytes in a second that this node gives to others as copies of its snapshots, at most; 0: no
   /// bound.
   std::uint64_t copy_rate = limits::copy_rate;
@@ -223,6 +233,10 @@ struct shell_options {
     std::uint32_t nodes_min = 1, nodes_max = 1;
   };
   std::optional<sizes> scale;
+  /// The batch size that data loaders take from now on, and the file that tells them; empty: that
+  /// of the only job of this user with workers on this machine.
+  std::optional<std::uint32_t> batch_size;
+  std::string settings_file;
   /// Nothing: the one that this user has on this machine.
   std::optional<ports::endpoint> master;
   /// One document in JSON instead of lines.
@@ -295,6 +309,13 @@ struct machine_facts {
   unsigned cpus = 1;
   /// NVIDIA's, before CUDA_VISIBLE_DEVICES.
   unsigned gpus = 0;
+  /// The same of other vendors.
+  devices_seen other_devices;
+  devices_seen all_devices() const {
+    auto all = other_devices;
+    all[accelerator::nvidia] = gpus;
+    return all;
+  }
   /// What it calls itself.
   std::string host;
   /// An id no other job has, for the jobs that get one.
@@ -329,7 +350,8 @@ parsed<dump_program_options> parse_dump(const std::vector<std::string>& argument
 parsed<probe_program_options> parse_probe(const std::vector<std::string>& arguments,
                                           const machine_facts& machine);
 
-/// A number, "cpu", "gpu" or "auto".
-result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);
+/// A number, "cpu", "gpu", "npu" or "auto"; devices are those of `kind`.
+result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine,
+                                      accelerator kind = accelerator::nvidia);
 
 } // namespace troupe::launch

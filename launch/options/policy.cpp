@@ -1,6 +1,7 @@
 #include "launch/options/policy.hpp"
 
 #include "launch/options/arguments.hpp"
+#include "launch/options/recovery_words.hpp"
 #include "launch/options/streams.hpp"
 #include "launch/options/values.hpp"
 
@@ -52,6 +53,12 @@ option_group policy_group(policy_arguments& w) {
         "",
         "Scale back when a larger world does less in a second than a smaller one did (only told)",
         into(w.undo_worse_scaling)},
+       {scope::job,
+        {"--recover-strategy"},
+        "WORD,...",
+        "MindCluster's: retry, recover, recover-in-place, dump, exit. Taken and told; it does not "
+        "choose yet how the job recovers",
+        into(w.recover_strategy)},
        {scope::job,
         {"--hardware-exit-codes"},
         "CODE,...",
@@ -127,6 +134,9 @@ result<job_policy> derive_policy(const policy_arguments& w,
   p.node_unit = *unit;
   p.save_at_breakpoint = w.save_at_breakpoint;
   p.undo_worse_scaling = w.undo_worse_scaling;
+  if (const auto good = check_recover_strategy(w.recover_strategy); !good)
+    return tl::make_unexpected(good.error());
+  p.recover_strategy = w.recover_strategy;
   p.elasticity_config = w.elasticity_config;
   p.elasticity_capped = w.elasticity_variant == "capped";
   const auto restarts = count_of("--job-restarts", 0, w.job_restarts);

@@ -37,6 +37,8 @@ struct job_policy {
   bool save_at_breakpoint = false;
   /// A larger world that does less than a smaller one did is undone.
   bool undo_worse_scaling = false;
+  /// MindCluster's words, which choose nothing yet; empty: not given.
+  std::string recover_strategy;
   topology_settings topology;
   planned_end_settings planned_end;
 };
@@ -44,7 +46,7 @@ struct job_policy {
 /// What was typed, before it means anything.
 struct policy_arguments {
   std::int64_t node_unit = 1;
-  std::string elasticity_config, elasticity_variant = "capped";
+  std::string recover_strategy, elasticity_config, elasticity_variant = "capped";
   std::optional<std::int64_t> job_restarts, node_relaunches, no_progress_limit;
   bool save_at_breakpoint = false, undo_worse_scaling = false;
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();

@@ -1,6 +1,7 @@
 #include "launch/options/arguments.hpp"
 #include "launch/options/job_words.hpp"
 #include "launch/options/journal_place.hpp"
+#include "launch/options/recovery_words.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/version.hpp"
 
@@ -173,8 +174,10 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   }
   if (o.command.empty() && wanted == script::needed)
     return refusal{"which script? (see --help)"};
+  if (auto wrong = derive_accelerator(o, dlrover, machine); !wrong)
+    return refused(wrong.error());
   if (dlrover.auto_config)
-    if (auto wrong = apply_auto_config(torchrun, check, found, machine); !wrong)
+    if (auto wrong = apply_auto_config(torchrun, check, found, machine, o.devices); !wrong)
       return refused(wrong.error());
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
     return refused(wrong.error());
@@ -184,6 +187,10 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
+  const auto recovery = recovery_remarks(o.policy.recover_strategy, machine.environment);
+  if (!recovery)
+    return refused(recovery.error());
+  o.remarks.insert(o.remarks.end(), recovery->begin(), recovery->end());
   const auto about_hangs = derive_hangs(hangs, machine.environment);
   if (!about_hangs)
     return refused(about_hangs.error());
@@ -192,6 +199,8 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
+  if (auto how = o.check.wanted ? check_remark(o.devices) : std::nullopt)
+    o.remarks.push_back(*how);
   const auto about_metrics = derive_metrics(metrics);
   if (!about_metrics)
     return refused(about_metrics.error());

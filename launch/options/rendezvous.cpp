@@ -216,7 +216,8 @@ result<std::optional<duration>> lease_of(const std::map<std::string, std::string
     return failure(errc::invalid,
                    fmt::format("--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is "
                                "{} s; {} to {} are possible",
-                               seconds, in_words(limits::lease_min), in_words(limits::lease_max)));
+                               seconds, troupe::in_words(limits::lease_min),
+                               troupe::in_words(limits::lease_max)));
   return std::optional<duration>(std::chrono::seconds(seconds));
 }
 

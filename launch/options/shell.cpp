@@ -60,6 +60,16 @@ option_group stacks_group(shell_options& o) {
                        into(o.text)})}};
 }
 
+option_group settings_group(shell_options& o) {
+  return {"Settings",
+          {typed_only({scope::process,
+                       {"--file"},
+                       "FILE",
+                       "The file that is set, instead of the one of this user's only job with "
+                       "workers on this machine and --auto_tunning",
+                       into(o.settings_file)})}};
+}
+
 /// A flag's value may be joined to it: --watch=5.
 std::vector<std::string> separated(const std::vector<std::string>& arguments) {
   constexpr std::string_view joined = "--watch=";
@@ -76,12 +86,12 @@ std::vector<std::string> separated(const std::vector<std::string>& arguments) {
 }
 
 struct positional {
-  std::string what;  ///< one of `verbs`
-  std::string sizes; ///< of "scale"
+  std::string what;    ///< one of `verbs`
+  std::string operand; ///< of "scale" and "set"
   bool interval = false;
 };
 
-constexpr auto verbs = "tree, ps, stacks, scale MIN:MAX";
+constexpr auto verbs = "tree, ps, stacks, scale MIN:MAX, set batch-size=N";
 
 /// Takes the first word that is no option; what is wrong with it otherwise.
 std::optional<std::string> take_word(const std::string& word, positional& have,
@@ -94,14 +104,31 @@ std::optional<std::string> take_word(const std::string& word, positional& have,
       return std::nullopt;
     return fmt::format("--watch: {} seconds; {} to {} are possible", word, watch_min, watch_max);
   }
-  if (have.what == "scale" && have.sizes.empty()) {
-    have.sizes = word;
+  if ((have.what == "scale" || have.what == "set") && have.operand.empty()) {
+    have.operand = word;
     return std::nullopt;
   }
-  const bool known = word == "tree" || word == "ps" || word == "stacks" || word == "scale";
+  const bool known =
+      word == "tree" || word == "ps" || word == "stacks" || word == "scale" || word == "set";
   if (!known || !have.what.empty())
     return fmt::format("'{}' is not known; there are: {} (see --help)", word, verbs);
   have.what = word;
+  return std::nullopt;
+}
+
+constexpr std::int64_t batch_size_most = 1 << 20;
+
+std::optional<refusal> take_setting(const std::string& word, shell_options& o) {
+  constexpr std::string_view size = "batch-size=", same = "batch_size=";
+  const bool known =
+      word.compare(0, size.size(), size) == 0 || word.compare(0, same.size(), same) == 0;
+  if (!known)
+    return refusal{fmt::format("set what? There is: batch-size=N{}",
+                               word.empty() ? "" : fmt::format(", and not '{}'", word))};
+  const auto number = python_int(word.substr(size.size()));
+  if (!number || *number < 1 || *number > batch_size_most)
+    return refusal{fmt::format("set {}: 1 to {} are possible", word, batch_size_most)};
+  o.batch_size = static_cast<std::uint32_t>(*number);
   return std::nullopt;
 }
 
@@ -129,12 +156,17 @@ std::optional<parsed<shell_options>> read(const argument_grammar& d,
     return refusal{fmt::format("what to do? There are: {} (see --help)", verbs)};
   o.lists_jobs = have.what == "ps";
   o.stacks = have.what == "stacks";
+  if (have.what == "set") {
+    if (auto wrong = take_setting(have.operand, o))
+      return *wrong;
+    return std::nullopt;
+  }
   if (have.what != "scale")
     return std::nullopt;
-  const auto sizes = parse_nodes(have.sizes);
+  const auto sizes = parse_nodes(have.operand);
   if (!sizes)
     return refusal{"scale to how many nodes? N, or MIN:MAX" +
-                   (have.sizes.empty() ? "" : " (" + sizes.error().what + ")")};
+                   (have.operand.empty() ? "" : " (" + sizes.error().what + ")")};
   o.scale = shell_options::sizes{sizes->first, sizes->second};
   return std::nullopt;
 }
@@ -145,9 +177,12 @@ std::optional<std::string> once_validation_error(const shell_options& o, const s
     return "--text is for stacks";
   if (o.text && o.json)
     return "--text or --json: the document has all that the lines say";
-  if (!o.stacks && !o.scale)
+  const bool sets = o.batch_size.has_value();
+  if (!o.settings_file.empty() && !sets)
+    return "--file is for set";
+  if (!o.stacks && !o.scale && !sets)
     return std::nullopt;
-  if (o.scale && o.json)
+  if ((o.scale || sets) && o.json)
     return "--json is for tree, ps and stacks";
   for (const auto& [given, option] :
        {std::pair(w.watch, "--watch"), std::pair(w.depth.has_value(), "--depth"),
@@ -165,13 +200,16 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   shell_options o;
   shell_arguments w;
   argument_grammar d(
-      "actor-shell", "[options] tree|ps|stacks|scale MIN:MAX [options]",
-      "Looks at running jobs, and scales them. tree: each actor of a job's master and of its nodes "
+      "actor-shell", "[options] tree|ps|stacks|scale MIN:MAX|set NAME=N [options]",
+      "Looks at running jobs, and changes them. tree: each actor of a job's master and of its "
+      "nodes "
       "down to the "
       "training processes, its state, uptime and what it does; restarts used and allowed; "
       "how and why it ended. ps: the jobs of this user whose master is on this machine. stacks: "
       "what all ranks are doing at this moment, as pictures on the machine of the master. scale "
-      "MIN:MAX: worlds of so many nodes from now on, instead of --nnodes. Ends with 0: shown, or "
+      "MIN:MAX: worlds of so many nodes from now on, instead of --nnodes. set batch-size=N: "
+      "the data loaders of a job with --auto_tunning take it, by a file on this machine; no master "
+      "is asked. Ends with 0: shown, or "
       "taken; 1: the master could not be asked, or refused; 2: the command line is wrong, or it is "
       "not clear which job is meant.");
   d.add({"The job",
@@ -182,13 +220,16 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
            into(w.endpoint)}}});
   d.add(rows_group(o, w));
   d.add(stacks_group(o));
+  d.add(settings_group(o));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read(d, separated(arguments), machine, o, w))
     return *over;
   if (const auto wrong = once_validation_error(o, w))
     return refusal{*wrong};
-  if (w.endpoint.empty()) {
+  if (o.batch_size && !w.endpoint.empty())
+    return refusal{"--master is not for set, which writes a file on this machine (--file)"};
+  if (w.endpoint.empty() && !o.batch_size) {
     const auto around = find_scheduler_environment(machine.environment, machine.host);
     if (!around)
       return refusal{around.error().what};

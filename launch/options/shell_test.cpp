@@ -58,6 +58,18 @@ TEST_SUITE("shell options") {
     CHECK(look({"--watch", "tree"}).watch == 2s);
   }
 
+  TEST_CASE("a batch size is set, on this machine") {
+    CHECK(look({"set", "batch-size=64"}).batch_size == 64u);
+    CHECK(look({"set", "batch_size=8", "--file=/a.json"}).settings_file == "/a.json");
+    CHECK(no_look({"set"}) == "set what? There is: batch-size=N");
+    CHECK(mentions(no_look({"set", "rate=3"}), "and not 'rate=3'"));
+    for (const auto* wrong : {"0", "-1", "many", "1048577"})
+      CHECK(mentions(no_look({"set", std::string("batch-size=") + wrong}), "1 to 1048576"));
+    CHECK(mentions(no_look({"set", "batch-size=8", "--master=h:1"}), "--master is not for set"));
+    CHECK(mentions(no_look({"set", "batch-size=8", "--json"}), "--json is for"));
+    CHECK(mentions(no_look({"tree", "--master=h:1", "--file=a"}), "--file is for set"));
+  }
+
   TEST_CASE("a job is scaled to so many nodes") {
     const auto scale = look({"scale", "2:6", "--master=h:1"}).scale;
     REQUIRE(scale);

@@ -20,8 +20,9 @@ option_group nodes_group(torchrun_arguments& w) {
             into(w.nodes)},
            {scope::node,
             {"--nproc-per-node"},
-            "N|auto|cpu|gpu|xpu",
-            "Training processes on this node (1); auto: one per GPU, else per CPU",
+            "N|auto|cpu|gpu|npu|xpu",
+            "Training processes on this node (1); auto: one per device of --accelerator, else per "
+            "CPU; gpu, npu: one per such device",
             into(w.processes)},
            {scope::node,
             {"--node-rank"},
@@ -213,47 +214,30 @@ void declare_torchrun(argument_grammar& d, launcher_options& o, torchrun_argumen
   d.add(streams_group(o.streams, w));
 }
 
-namespace {
-
-/// As PyTorch counts: the entries of CUDA_VISIBLE_DEVICES up to the first that names no device.
-unsigned visible_gpus(const machine_facts& machine) {
-  const auto visible = machine.environment.find("CUDA_VISIBLE_DEVICES");
-  if (visible == machine.environment.end())
-    return machine.gpus;
-  std::vector<std::string> seen;
-  for (const auto& word : split(visible->second, ',')) {
-    const auto name = stripped(word);
-    const auto number = digits(name);
-    const bool by_uuid = name.compare(0, 4, "GPU-") == 0 || name.compare(0, 4, "MIG-") == 0;
-    if ((!by_uuid && (!number || *number >= machine.gpus)) ||
-        std::find(seen.begin(), seen.end(), name) != seen.end())
-      break;
-    seen.push_back(name);
-  }
-  return static_cast<unsigned>(seen.size());
-}
-
-} // namespace
-
-result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine) {
-  const auto gpus = visible_gpus(machine);
+result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine,
+                                      accelerator kind) {
+  const auto& facts = facts_about(text == "npu" ? accelerator::ascend : kind);
+  const auto devices = visible_devices(facts.kind, machine.all_devices(), machine.environment);
   if (text == "cpu")
     return machine.cpus;
   if (text == "auto")
-    return gpus > 0 ? gpus : machine.cpus;
-  if (text == "gpu") {
-    if (gpus == 0)
-      return failure(errc::invalid, "--nproc-per-node gpu: this machine shows no NVIDIA GPU "
-                                    "(/dev/nvidia0, CUDA_VISIBLE_DEVICES)");
-    return gpus;
+    return devices > 0 ? devices : machine.cpus;
+  if (text == "gpu" || text == "npu") {
+    if (devices == 0)
+      return failure(errc::invalid, fmt::format("--nproc-per-node {}: this machine shows no {} "
+                                                "({}, {})",
+                                                text, facts.device, facts.nodes,
+                                                visible_variable(facts.kind, machine.environment)));
+    return devices;
   }
   if (text == "xpu")
     return failure(errc::invalid,
                    "--nproc-per-node xpu: Intel GPUs cannot be counted here; give their number");
   const auto n = python_int(text);
   if (!n)
-    return failure(errc::invalid,
-                   fmt::format("--nproc-per-node: '{}' is not a number, auto, cpu or gpu", text));
+    return failure(
+        errc::invalid,
+        fmt::format("--nproc-per-node: '{}' is not a number, auto, cpu, gpu or npu", text));
   if (*n < 1 || *n > limits::local_world_max)
     return failure(errc::invalid,
                    fmt::format("--nproc-per-node: {} processes; 1 to {} are possible", *n,
@@ -367,7 +351,7 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
     return tl::make_unexpected(nodes.error());
   std::tie(o.nodes_min, o.nodes_max) = *nodes;
   o.nodes_said = w.nodes != torchrun_arguments{}.nodes;
-  const auto processes = parse_processes(w.processes, machine);
+  const auto processes = parse_processes(w.processes, machine, o.devices);
   if (!processes)
     return tl::make_unexpected(processes.error());
   o.processes_per_node = *processes;

@@ -1,5 +1,6 @@
 #include "launch/wiring/machine.hpp"
 
+#include "launch/wiring/devices.hpp"
 #include "launch/wiring/interpreters.hpp"
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ machine_facts this_machine() {
   facts.cpus = own_cpus();
   while (fs::exists(fmt::format("/dev/nvidia{}", facts.gpus)))
     ++facts.gpus;
+  facts.other_devices = look_for_devices("/");
   facts.host = host_name();
   facts.fresh_id = fresh_id();
   facts.columns = columns_of_stdout();

@@ -29,6 +29,8 @@ class run_directory {
   result<std::string> trace() const;
   /// What asks this run's workers to save and end.
   std::string stop() const { return path_ + "/stop"; }
+  /// Settings that data loaders read (--auto_tunning).
+  std::string tuning() const { return path_ + "/auto_paral_config.json"; }
   /// Of a hang, which the master writes.
   std::string stacks() const { return path_ + "/stacks"; }
 

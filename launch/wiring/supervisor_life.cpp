@@ -8,6 +8,7 @@
 #include "launch/options/journal_place.hpp"
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
+#include "launch/wiring/devices.hpp"
 #include "launch/wiring/endpoint_name.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/job_cluster.hpp"
@@ -35,6 +36,7 @@
 #include "runtime/os/console/console_relay.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/probe/child_probe_host.hpp"
+#include "runtime/os/probe/torch_devices.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
 #include "runtime/os/watch/process_watch.hpp"
@@ -149,6 +151,8 @@ class life {
                           {options_.processes_per_node, log_->sink(), facts_.directory.stacks()});
     if (!workers)
       return cannot_go_on(workers.error());
+    if (const auto how = probed_by_torch(options_))
+      ::setenv(os::torch_devices_variable, how->c_str(), 0);
     const auto probes = os::child_probe_host::open(own_program(), facts_.node);
     const auto told = keeper_.earlier_lives() == 0
                           ? told_once_linked(log_->sink(), program,

@@ -18,6 +18,7 @@ worker_contract contract_of(const launcher_options& o,
   c.run_path = o.run_path;
   c.python = o.python.program;
   c.virtual_local_rank = o.virtual_local_rank;
+  c.visible_variable = visible_variable(o.devices, environment);
   c.local_rank_argument = o.local_rank_argument;
   c.signals = o.signals.words;
   c.omp_threads = o.omp_threads;
@@ -74,9 +75,9 @@ std::vector<std::string> command_line(const worker_contract& c, const actors::as
   return argv;
 }
 
-/// The devices CUDA_VISIBLE_DEVICES names; nothing if it is not set.
-std::optional<std::vector<std::string>> visible_devices(const worker_contract& c) {
-  const auto visible = c.environment.find("CUDA_VISIBLE_DEVICES");
+/// The devices that were selected for this launcher; nothing if all are.
+std::optional<std::vector<std::string>> selected_devices(const worker_contract& c) {
+  const auto visible = c.environment.find(c.visible_variable);
   if (visible == c.environment.end())
     return std::nullopt;
   return split(visible->second, ',');
@@ -95,9 +96,9 @@ void place_locally(std::map<std::string, std::string>& env, const worker_contrac
   env["LOCAL_RANK"] = std::to_string(c.virtual_local_rank ? 0 : a.local);
   if (!c.virtual_local_rank)
     return;
-  const auto visible = visible_devices(c);
-  env["CUDA_VISIBLE_DEVICES"] = visible && a.local < visible->size() ? stripped((*visible)[a.local])
-                                                                     : std::to_string(a.local);
+  const auto selected = selected_devices(c);
+  env[c.visible_variable] = selected && a.local < selected->size() ? stripped((*selected)[a.local])
+                                                                   : std::to_string(a.local);
 }
 
 } // namespace
@@ -111,11 +112,11 @@ std::string zone_towards(const std::string& own_address, const std::string& mast
 
 std::optional<std::string> contract_validation_error(const worker_contract& c,
                                                      std::uint32_t processes) {
-  const auto visible = visible_devices(c);
-  if (c.virtual_local_rank && visible && visible->size() < processes)
-    return fmt::format("--virtual-local-rank: CUDA_VISIBLE_DEVICES={} names fewer devices than "
-                       "there are workers ({})",
-                       c.environment.at("CUDA_VISIBLE_DEVICES"), processes);
+  const auto selected = selected_devices(c);
+  if (c.virtual_local_rank && selected && selected->size() < processes)
+    return fmt::format("--virtual-local-rank: {}={} names fewer devices than there are workers "
+                       "({})",
+                       c.visible_variable, c.environment.at(c.visible_variable), processes);
   return std::nullopt;
 }
 
@@ -222,6 +223,10 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env.erase(stop_file); // of an outer job
   if (!c.stops.own.empty())
     env[stop_file] = c.stops.own;
+  if (c.hccl_port != 0)
+    env[hccl_port_variable] = number(c.hccl_port);
+  if (!c.tuning_file.empty())
+    env[tuning_file_variable] = c.tuning_file;
   if (!c.ucp_device.empty())
     env["TROUPE_UCP_DEVICE_TYPE"] = c.ucp_device;
   if (c.tells_rank_after_topology) {

@@ -24,6 +24,12 @@ struct worker_contract {
   std::string python = "python3";
   bool virtual_local_rank = false;
   bool local_rank_argument = false;
+  /// The variable that selects devices for a process.
+  std::string visible_variable = "CUDA_VISIBLE_DEVICES";
+  /// HCCL_IF_BASE_PORT; 0: as the user has it.
+  std::uint16_t hccl_port = 0;
+  /// DLROVER_PARAL_CONFIG_PATH; empty: as the user has it.
+  std::string tuning_file;
   /// TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::string signals = signals_by_default;
   std::optional<unsigned> omp_threads;

@@ -191,6 +191,25 @@ TEST_CASE("with virtual local ranks every worker is number 0 of the one device i
   CHECK_FALSE(contract_validation_error(c, 3));
 }
 
+TEST_CASE("with --virtual-local-rank the vendor's own variable selects the device") {
+  auto c = contract();
+  c.virtual_local_rank = true;
+  c.visible_variable = "ASCEND_RT_VISIBLE_DEVICES";
+  c.environment["ASCEND_RT_VISIBLE_DEVICES"] = "4,7";
+  CHECK(variable(worker_spec(c, third_of_four()), "ASCEND_RT_VISIBLE_DEVICES") == "7");
+  CHECK(contract_validation_error(c, 3) ==
+        "--virtual-local-rank: ASCEND_RT_VISIBLE_DEVICES=4,7 names fewer devices than there are "
+        "workers (3)");
+}
+
+TEST_CASE("Ascend's workers are told the first port of HCCL's, all of a node the same") {
+  auto c = contract();
+  c.environment["HCCL_IF_BASE_PORT"] = "64000";
+  CHECK(variable(worker_spec(c, third_of_four()), "HCCL_IF_BASE_PORT") == "64000");
+  c.hccl_port = 60'002;
+  CHECK(variable(worker_spec(c, third_of_four()), "HCCL_IF_BASE_PORT") == "60002");
+}
+
 TEST_CASE("workers are told which signals are handled") {
   auto c = contract();
   CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_SIGNALS_TO_HANDLE") ==

@@ -102,8 +102,8 @@ def test_its_command_is_the_launcher(environment: Environment) -> None:
     options += " --accelerator nvidia.com/gpu --training_port 60000 --membind-policy none --ucp_device_type cpu"
     ended = environment.dlrover_run(*options.split(), "--no-python", "echo", "x")
     assert (ended.returncode, ended.stdout) == (0, "x\nx\n"), ended.stderr
-    ended = environment.dlrover_run("--auto_tunning", "--standalone", "script.py")
-    assert ended.returncode == 2 and "--auto_tunning" in ended.stderr
+    ended = environment.dlrover_run("--logs-specs=x", "--standalone", "script.py")
+    assert ended.returncode == 2 and "--logs-specs" in ended.stderr
 
 
 def test_xpu_timers_commands_are_troupes(environment: Environment, tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+#include "kube/recovery_words.hpp"
+
+#include "kube/objects.hpp"
+#include "runtime/base/recover_strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::kube {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr auto enable_label = "process-recover-enable", scheduling_label = "fault-scheduling",
+               strategy_annotation = "recover-strategy";
+
+struct placed_label {
+  std::string place, value;
+};
+
+/// The job's own goes before the template's.
+placed_label label_on(const json::value& job, const char* key) {
+  if (auto own = label(job, key); !own.empty())
+    return {fmt::format("metadata.labels['{}']", key), std::move(own)};
+  const auto* worker = member(job, {"spec", "replicaSpecs", "worker", "template"});
+  return {fmt::format("spec.replicaSpecs.worker.template.metadata.labels['{}']", key),
+          worker != nullptr ? label(*worker, key) : std::string()};
+}
+
+error unknown_value(const std::string& place, const std::string& value, const std::string& known) {
+  return {errc::invalid, fmt::format("{} is '{}': {}", place, value, known)};
+}
+
+std::string effect_of_enabling(const std::string& value) {
+  return fmt::format("there is no recovery inside of a running process yet{}; {}",
+                     value == "off" ? " that it would switch off" : "", recovery_today);
+}
+
+std::string effect_of_scheduling(const std::string& value) {
+  return value == "off"
+             ? "a pod that has failed is made again nevertheless, as often as restartCounts allows"
+             : "a pod that has failed is made again, as often as restartCounts allows; "
+               "the operator makes no difference between force and grace";
+}
+
+/// A label with one of these values.
+result<void> read_label(const json::value& job, const char* key,
+                        const std::vector<std::string>& known,
+                        std::string (*effect)(const std::string&),
+                        std::vector<std::string>& remarks) {
+  const auto [place, value] = label_on(job, key);
+  if (value.empty())
+    return {};
+  if (std::find(known.begin(), known.end(), value) == known.end())
+    return tl::make_unexpected(
+        unknown_value(place, value, fmt::format("{} are possible", fmt::join(known, ", "))));
+  remarks.push_back(fmt::format("{} is '{}': {}", place, value, effect(value)));
+  return {};
+}
+
+} // namespace
+
+result<std::vector<std::string>> recovery_remarks(const json::value& job) {
+  std::vector<std::string> remarks;
+  if (auto read = read_label(job, enable_label, {"on", "off"}, effect_of_enabling, remarks); !read)
+    return tl::make_unexpected(read.error());
+  if (auto read = read_label(job, scheduling_label, {"force", "grace", "off"}, effect_of_scheduling,
+                             remarks);
+      !read)
+    return tl::make_unexpected(read.error());
+  const auto strategy = annotation(job, strategy_annotation);
+  if (strategy.empty())
+    return remarks;
+  const auto place = fmt::format("metadata.annotations['{}']", strategy_annotation);
+  if (const auto unknown = unknown_recover_strategy(strategy))
+    return tl::make_unexpected(unknown_value(
+        place, strategy, fmt::format("'{}' is none of {}", *unknown, recover_strategies())));
+  remarks.push_back(
+      fmt::format("{} is '{}': {}", place, strategy, effect_of_recover_strategy(strategy)));
+  return remarks;
+}
+
+} // namespace troupe::kube
