@@ -193,10 +193,7 @@ class reader {
 
   void read_recovery() {
     const auto remarks = recovery_remarks(object_);
-    if (!remarks)
-      mistake_ = mistake_.value_or(remarks.error().what);
-    else
-      job_.remarks.insert(job_.remarks.end(), remarks->begin(), remarks->end());
+    job_.remarks.insert(job_.remarks.end(), remarks.begin(), remarks.end());
   }
 
   void refuse_annotation(const char* key, const std::string& why) {

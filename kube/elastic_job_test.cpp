@@ -170,20 +170,27 @@ TEST_SUITE("an ElasticJob") {
     CHECK(remarks[0].find("spec.replicaSpecs.worker.template.metadata.labels[") == 0);
   }
 
-  TEST_CASE("refuses words about recovery that it does not know") {
+  TEST_CASE("runs with words about recovery that it does not know, and says so") {
+    const auto told_of = [](const json::value& job) {
+      const auto read = read_elastic_job(job);
+      REQUIRE(read);
+      REQUIRE(read->remarks.size() == 1);
+      return read->remarks[0];
+    };
     auto job = written();
     auto& metadata = job.at("metadata").as_object();
     metadata["labels"] = json::object{{"fault-scheduling", "later"}};
-    CHECK(mistake_in(job) ==
-          "metadata.labels['fault-scheduling'] is 'later': force, grace, off are possible");
+    CHECK(told_of(job) == "metadata.labels['fault-scheduling'] is 'later', which is not known here "
+                          "and changes nothing: force, grace, off are possible");
     metadata["labels"] = json::object{{"process-recover-enable", "yes"}};
-    CHECK(mistake_in(job) ==
-          "metadata.labels['process-recover-enable'] is 'yes': on, off are possible");
+    CHECK(told_of(job) == "metadata.labels['process-recover-enable'] is 'yes', which is not known "
+                          "here and changes nothing: on, pause, off are possible");
     metadata.erase("labels");
     metadata.at("annotations").as_object()["recover-strategy"] = "retry,reboot";
-    CHECK(mistake_in(job) ==
-          "metadata.annotations['recover-strategy'] is 'retry,reboot': 'reboot' is none of retry, "
-          "recover, recover-in-place, dump, exit");
+    CHECK(told_of(job) ==
+          "metadata.annotations['recover-strategy'] is 'retry,reboot', which is not "
+          "known here and changes nothing: 'reboot' is none of retry, recover, "
+          "recover-in-place, dump, exit");
   }
 
   TEST_CASE("says what is taken otherwise than it is written") {

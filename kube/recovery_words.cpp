@@ -29,13 +29,16 @@ placed_label label_on(const json::value& job, const char* key) {
           worker != nullptr ? label(*worker, key) : std::string()};
 }
 
-error unknown_value(const std::string& place, const std::string& value, const std::string& known) {
-  return {errc::invalid, fmt::format("{} is '{}': {}", place, value, known)};
+/// No mistake of the job's: a label that changes nothing must not keep it from running.
+std::string unknown_value(const std::string& place, const std::string& value,
+                          const std::string& known) {
+  return fmt::format("{} is '{}', which is not known here and changes nothing: {}", place, value,
+                     known);
 }
 
 std::string effect_of_enabling(const std::string& value) {
   return fmt::format("there is no recovery inside of a running process yet{}; {}",
-                     value == "off" ? " that it would switch off" : "", recovery_today);
+                     value == "on" ? "" : " that it would switch off", recovery_today);
 }
 
 std::string effect_of_scheduling(const std::string& value) {
@@ -46,39 +49,34 @@ std::string effect_of_scheduling(const std::string& value) {
 }
 
 /// A label with one of these values.
-result<void> read_label(const json::value& job, const char* key,
-                        const std::vector<std::string>& known,
-                        std::string (*effect)(const std::string&),
-                        std::vector<std::string>& remarks) {
+void read_label(const json::value& job, const char* key, const std::vector<std::string>& known,
+                std::string (*effect)(const std::string&), std::vector<std::string>& remarks) {
   const auto [place, value] = label_on(job, key);
   if (value.empty())
-    return {};
-  if (std::find(known.begin(), known.end(), value) == known.end())
-    return tl::make_unexpected(
-        unknown_value(place, value, fmt::format("{} are possible", fmt::join(known, ", "))));
-  remarks.push_back(fmt::format("{} is '{}': {}", place, value, effect(value)));
-  return {};
+    return;
+  const bool is_known = std::find(known.begin(), known.end(), value) != known.end();
+  remarks.push_back(
+      is_known
+          ? fmt::format("{} is '{}': {}", place, value, effect(value))
+          : unknown_value(place, value, fmt::format("{} are possible", fmt::join(known, ", "))));
 }
 
 } // namespace
 
-result<std::vector<std::string>> recovery_remarks(const json::value& job) {
+std::vector<std::string> recovery_remarks(const json::value& job) {
   std::vector<std::string> remarks;
-  if (auto read = read_label(job, enable_label, {"on", "off"}, effect_of_enabling, remarks); !read)
-    return tl::make_unexpected(read.error());
-  if (auto read = read_label(job, scheduling_label, {"force", "grace", "off"}, effect_of_scheduling,
-                             remarks);
-      !read)
-    return tl::make_unexpected(read.error());
+  read_label(job, enable_label, {"on", "pause", "off"}, effect_of_enabling, remarks);
+  read_label(job, scheduling_label, {"force", "grace", "off"}, effect_of_scheduling, remarks);
   const auto strategy = annotation(job, strategy_annotation);
   if (strategy.empty())
     return remarks;
   const auto place = fmt::format("metadata.annotations['{}']", strategy_annotation);
-  if (const auto unknown = unknown_recover_strategy(strategy))
-    return tl::make_unexpected(unknown_value(
-        place, strategy, fmt::format("'{}' is none of {}", *unknown, recover_strategies())));
+  const auto unknown = unknown_recover_strategy(strategy);
   remarks.push_back(
-      fmt::format("{} is '{}': {}", place, strategy, effect_of_recover_strategy(strategy)));
+      unknown
+          ? unknown_value(place, strategy,
+                          fmt::format("'{}' is none of {}", *unknown, recover_strategies()))
+          : fmt::format("{} is '{}': {}", place, strategy, effect_of_recover_strategy(strategy)));
   return remarks;
 }
 

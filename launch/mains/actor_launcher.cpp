@@ -120,8 +120,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     return failure(errc::invalid, *why);
   if (const auto why = plugin_missing(o))
     return failure(errc::unavailable, *why);
-  if (const auto taken = take_hccl_port(o, *contract); !taken)
-    return tl::make_unexpected(taken.error());
+  take_hccl_port(o, *contract);
   auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id,
                                        o.node_name.empty() ? host_name() : o.node_name);
   if (!directory)

@@ -63,12 +63,9 @@ result<accelerator> find_accelerator(const std::optional<std::string>& said,
     const auto found = seen.find(kind);
     return found == seen.end() ? 0u : found->second;
   };
-  if (!said) {
-    for (const auto& facts : all_accelerators())
-      if (count(facts.kind) > 0)
-        return facts.kind;
+  // Files of devices are in many a container whose training is on processors.
+  if (!said)
     return accelerator::nvidia;
-  }
   for (const auto& facts : all_accelerators()) {
     if (*said != facts.word)
       continue;
@@ -143,20 +140,17 @@ hccl_port_wanted(accelerator kind, std::int64_t training_port,
                  const std::map<std::string, std::string>& environment) {
   if (kind != accelerator::ascend)
     return std::optional<std::uint16_t>{};
+  // What a user says to HCCL is left to it.
   const auto variable = environment.find(hccl_port_variable);
-  const bool set = variable != environment.end() && !variable->second.empty();
-  const auto name = set ? hccl_port_variable : "--training_port";
-  const auto port = set ? python_int(variable->second) : std::optional(training_port);
   constexpr std::int64_t most = 65'536 - hccl_ports, least = 1'024;
-  if (port && *port == 0)
+  if (training_port == 0 || (variable != environment.end() && !variable->second.empty()))
     return std::optional<std::uint16_t>{};
-  if (!port || *port < least || *port > most)
+  if (training_port < least || training_port > most)
     return failure(errc::invalid,
-                   fmt::format("{}: '{}' is no port from {} to {} ({} follow it for HCCL; 0: HCCL "
-                               "picks them)",
-                               name, set ? variable->second : std::to_string(training_port), least,
-                               most, hccl_ports - 1));
-  return std::optional(static_cast<std::uint16_t>(*port));
+                   fmt::format("--training_port: '{}' is no port from {} to {} ({} follow it for "
+                               "HCCL; 0: HCCL picks them)",
+                               training_port, least, most, hccl_ports - 1));
+  return std::optional(static_cast<std::uint16_t>(training_port));
 }
 
 } // namespace troupe::launch

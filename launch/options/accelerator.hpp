@@ -62,8 +62,9 @@ std::string visible_variable(accelerator kind,
 /// HCCL listens at so many ports from its first one on, one for each device of a machine.
 constexpr std::uint16_t hccl_ports = 16;
 constexpr auto hccl_port_variable = "HCCL_IF_BASE_PORT";
-/// The first port that HCCL is asked to use: HCCL_IF_BASE_PORT goes before `--training_port`, as in
-/// DLRover. Nothing: other devices, or 0. Error: it is no port that so many follow.
+/// The first port that HCCL is asked to use. Nothing: other devices, 0, or the user has said it to
+/// HCCL by its own variable, which goes before `--training_port`, as in DLRover. Error: it is no
+/// port that so many follow.
 result<std::optional<std::uint16_t>>
 hccl_port_wanted(accelerator kind, std::int64_t training_port,
                  const std::map<std::string, std::string>& environment);

@@ -44,7 +44,7 @@ result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_argument
                                const machine_facts& machine, accelerator devices);
 /// Before torchrun's options are: they count devices.
 result<void> derive_accelerator(launcher_options& o, const dlrover_arguments& w,
-                                const machine_facts& machine);
+                                const std::string& processes, const machine_facts& machine);
 result<void> derive_dlrover(launcher_options& o, const dlrover_arguments& w,
                             const machine_facts& machine);
 

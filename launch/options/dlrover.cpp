@@ -44,7 +44,7 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
               {"--accelerator"},
               "NAME",
               "The devices of this node: nvidia.com/gpu, ascend-npu, mthreads.com/gpu or "
-              "metax-tech.com/gpu (those that this machine shows)",
+              "metax-tech.com/gpu (nvidia.com/gpu)",
               into(w.accelerator)}),
        {scope::node,
         {"--training_port"},
@@ -96,17 +96,21 @@ result<void> apply_auto_config(torchrun_arguments& torchrun, node_check_argument
 }
 
 result<void> derive_accelerator(launcher_options& o, const dlrover_arguments& w,
-                                const machine_facts& machine) {
-  const auto found = find_accelerator(w.accelerator, machine.all_devices());
+                                const std::string& processes, const machine_facts& machine) {
+  const std::string ascend = facts_about(accelerator::ascend).word;
+  const bool counts_npus = processes == "npu";
+  if (counts_npus && w.accelerator.value_or(ascend) != ascend)
+    return failure(errc::invalid, fmt::format("--nproc-per-node npu: with --accelerator {} there "
+                                              "are none; say gpu, or --accelerator {}",
+                                              *w.accelerator, ascend));
+  const bool any_npu = machine.all_devices().count(accelerator::ascend) != 0 &&
+                       machine.all_devices().at(accelerator::ascend) > 0;
+  const auto said = counts_npus && any_npu ? std::optional(ascend) : w.accelerator;
+  const auto found = find_accelerator(said, machine.all_devices());
   if (!found)
     return tl::make_unexpected(found.error());
   o.devices = *found;
-  o.devices_said = w.accelerator.has_value();
-  if (!o.devices_said && o.devices != accelerator::nvidia)
-    o.remarks.push_back(fmt::format("this machine shows {}s ({}) and no other device: training is "
-                                    "on them, as with --accelerator {}",
-                                    facts_about(o.devices).device, facts_about(o.devices).nodes,
-                                    facts_about(o.devices).word));
+  o.devices_said = said.has_value();
   const auto port = hccl_port_wanted(o.devices, w.training_port, machine.environment);
   if (!port)
     return tl::make_unexpected(port.error());

@@ -174,7 +174,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   }
   if (o.command.empty() && wanted == script::needed)
     return refusal{"which script? (see --help)"};
-  if (auto wrong = derive_accelerator(o, dlrover, machine); !wrong)
+  if (auto wrong = derive_accelerator(o, dlrover, torchrun.processes, machine); !wrong)
     return refused(wrong.error());
   if (dlrover.auto_config)
     if (auto wrong = apply_auto_config(torchrun, check, found, machine, o.devices); !wrong)

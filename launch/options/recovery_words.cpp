@@ -108,10 +108,10 @@ recovery_remarks(const std::string& strategy,
     if (set == environment.end() || set->second.empty())
       continue;
     const auto& value = set->second;
-    if (!variable.is_value(value))
-      return failure(errc::invalid, fmt::format("{}: '{}' is not {}; set it so, or unset it",
-                                                variable.name, value, variable.values));
-    remarks.push_back(fmt::format("{}={}: {}", variable.name, value, variable.effect(value)));
+    remarks.push_back(variable.is_value(value)
+                          ? fmt::format("{}={}: {}", variable.name, value, variable.effect(value))
+                          : fmt::format("{}: '{}' is not {}; Troupe takes nothing from it",
+                                        variable.name, value, variable.values));
   }
   return remarks;
 }

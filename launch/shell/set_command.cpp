@@ -6,14 +6,19 @@
 #include "runtime/os/contents_of.hpp"
 #include "runtime/os/entries_of.hpp"
 #include "runtime/os/log/printable.hpp"
-#include "runtime/os/whole_file.hpp"
+#include "runtime/os/process/unique_fd.hpp"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,20 +79,54 @@ std::map<std::string, std::string> tuning_files(const std::string& proc) {
   return found;
 }
 
+namespace {
+
+constexpr std::uintmax_t settings_max = 1U << 20U;
+
+/// The whole file at once, with the owner and the rights that it has. A link that another user has
+/// put beside it is not followed.
+result<void> replace_settings(const fs::path& file, const std::string& text) {
+  const auto failed = [&file] {
+    return failure(errc::unavailable, fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  };
+  struct stat before {};
+  auto part = file.string() + ".XXXXXX";
+  const os::unique_fd to(::mkostemp(part.data(), O_CLOEXEC));
+  if (!to)
+    return failed();
+  const bool written =
+      ::stat(file.c_str(), &before) == 0 &&
+      ::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::fchown(to.get(), before.st_uid, before.st_gid) == 0 &&
+      ::fchmod(to.get(), before.st_mode & 07777U) == 0 &&
+      std::rename(part.c_str(), file.c_str()) == 0;
+  if (written)
+    return {};
+  const auto why = failed();
+  ::unlink(part.c_str());
+  return why;
+}
+
+} // namespace
+
 int set_batch_size(const shell_options& o) {
   const auto file = file_meant(o);
   if (!file)
     return report_error(shell_program, file.error().what, exit_usage);
   const auto shown = os::printable(*file);
   std::error_code none;
-  if (!fs::exists(*file, none))
+  const auto place = fs::canonical(*file, none);
+  if (none)
     return report_error(shell_program, fmt::format("not set: {} does not exist", shown),
+                        exit_failure);
+  if (!fs::is_regular_file(place, none) || fs::file_size(place, none) > settings_max)
+    return report_error(shell_program, fmt::format("not set: {} is no file of settings", shown),
                         exit_failure);
   const auto change = with_batch_size(os::contents_of(*file), *o.batch_size);
   if (!change)
     return report_error(shell_program, fmt::format("not set: {}: {}", shown, change.error().what),
                         exit_failure);
-  if (const auto written = os::write_whole(*file, change->text); !written)
+  if (const auto written = replace_settings(place, change->text); !written)
     return report_error(shell_program, "not set: " + os::printable(written.error().what),
                         exit_failure);
   return print(fmt::format(

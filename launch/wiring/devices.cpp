@@ -73,6 +73,9 @@ devices_seen look_for_devices(const std::string& root) {
 
 bool port_is_free(std::uint16_t port) {
   const os::unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int past_connections_count_not = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &past_connections_count_not,
+               sizeof past_connections_count_not);
   sockaddr_in everywhere{};
   everywhere.sin_family = AF_INET;
   everywhere.sin_port = htons(port);
@@ -95,25 +98,24 @@ std::optional<std::uint16_t> free_ports_from(std::uint16_t wanted, std::uint16_t
   return std::nullopt;
 }
 
-result<void> take_hccl_port(launcher_options& o, worker_contract& contract,
-                            const std::function<bool(std::uint16_t)>& is_free) {
+void take_hccl_port(launcher_options& o, worker_contract& contract,
+                    const std::function<bool(std::uint16_t)>& is_free) {
   if (!o.hccl_port)
-    return {};
+    return;
   const auto wanted = *o.hccl_port;
   const auto first = free_ports_from(wanted, hccl_ports, is_free);
   const bool alone = o.nodes_max == 1;
-  if (!first || (*first != wanted && !alone))
-    return failure(errc::unavailable,
-                   fmt::format("--training_port {}: one of the {} ports from there on is in use on "
-                               "this machine, and HCCL needs them; give {}another one, or set {}",
-                               wanted, hccl_ports, alone ? "" : "all nodes of the job ",
-                               hccl_port_variable));
-  contract.hccl_port = *first;
-  if (*first != wanted)
-    o.remarks.push_back(fmt::format("HCCL gets the ports from {} on ({}): one of those from {} on "
-                                    "is in use",
-                                    *first, hccl_port_variable, wanted));
-  return {};
+  contract.hccl_port = alone ? first.value_or(wanted) : wanted;
+  if (first == wanted)
+    return;
+  // Of several nodes none may choose alone, and a port that is in use now may be free by then.
+  o.remarks.push_back(
+      alone && first
+          ? fmt::format("HCCL gets the ports from {} on ({}): one of those from {} on is in use",
+                        *first, hccl_port_variable, wanted)
+          : fmt::format("--training_port {}: one of the {} ports from there on is in use on this "
+                        "machine; if HCCL cannot begin, give all nodes of the job another one",
+                        wanted, hccl_ports));
 }
 
 std::optional<std::string> probed_by_torch(const launcher_options& o) {

@@ -25,9 +25,9 @@ bool port_is_free(std::uint16_t port);
 
 /// Decides which ports this node's workers are told for HCCL. On a job of one node others are taken
 /// where those that were asked for are in use, with a remark. Of several nodes each would have to
-/// take the same ones: there it is an error.
-result<void> take_hccl_port(launcher_options& o, worker_contract& contract,
-                            const std::function<bool(std::uint16_t)>& is_free = port_is_free);
+/// take the same ones: there it is only told, in a remark.
+void take_hccl_port(launcher_options& o, worker_contract& contract,
+                    const std::function<bool(std::uint16_t)>& is_free = port_is_free);
 
 /// How `troupe-probe` looks at the devices of another vendor than NVIDIA: the value of
 /// TROUPE_PROBE_TORCH. Nothing: by NVIDIA's libraries.

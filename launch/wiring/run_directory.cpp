@@ -33,7 +33,7 @@ constexpr std::chrono::seconds unclaimed_after{60};
 /// A temporary directory may be very full.
 constexpr std::size_t looked_at_most = 4'096;
 
-/// Whether a worker has written anything.
+/// Whether a worker has written anything. The file of --auto_tunning is the launcher's own.
 bool holds_output(const fs::path& directory) {
   std::error_code gone;
   // Another run may remove the directory meanwhile, which is an error of the iterator.
@@ -41,7 +41,8 @@ bool holds_output(const fs::path& directory) {
        at.increment(gone)) {
     const auto extension = at->path().extension();
     std::error_code missing;
-    if ((extension == ".log" || extension == ".json" || extension == ".prom" ||
+    if (at->path().filename() != tuning_file_name &&
+        (extension == ".log" || extension == ".json" || extension == ".prom" ||
          extension == ".stacks") &&
         at->is_regular_file(missing) && at->file_size(missing) > 0)
       return true;

@@ -9,6 +9,9 @@
 
 namespace troupe::launch {
 
+/// As DLRover calls it.
+inline constexpr auto tuning_file_name = "auto_paral_config.json";
+
 /// Where one run keeps its files: workers' logs and error files, the master's journal.
 class run_directory {
  public:
@@ -30,7 +33,7 @@ class run_directory {
   /// What asks this run's workers to save and end.
   std::string stop() const { return path_ + "/stop"; }
   /// Settings that data loaders read (--auto_tunning).
-  std::string tuning() const { return path_ + "/auto_paral_config.json"; }
+  std::string tuning() const { return path_ + "/" + tuning_file_name; }
   /// Of a hang, which the master writes.
   std::string stacks() const { return path_ + "/stacks"; }
 

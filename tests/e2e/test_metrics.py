@@ -122,12 +122,16 @@ def test_the_page_names_each_metric(shell: Start, tmp_path: Path) -> None:
     port = free_port()
     run = begun(shell, tmp_path, port)
     told = families(read(port))
-    page = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE))
+    of_jobs, _, of_operators = PAGE.read_text().partition("## The operator's")
+    page = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", of_jobs, re.MULTILINE))
     assert {name: page.get(name) for name in told} == told
     # Those that are told only after something has happened.
     later = page.keys() - told.keys()
     source = (ROOT / "metrics" / "job_metrics.cpp").read_text()
     assert all(f'"{name}"' in source for name in later), later
+    named = set(re.findall(r"^\| `(\w+)` \|", of_operators, re.MULTILINE))
+    source = (ROOT / "metrics" / "operator_metrics.cpp").read_text()
+    assert named == set(re.findall(r'"(troupe_\w+)"', source))
     (tmp_path / "fail").touch()
     (tmp_path / "finish").touch()
     assert run.wait(WITHIN) == [0], run.err()
