@@ -2,7 +2,6 @@
 
 #include "metrics/event_fields.hpp"
 
-#include <algorithm>
 
 namespace troupe::metrics {
 
@@ -30,7 +29,7 @@ bool begins_with(const std::string& text, const char* what) {
 } // namespace
 
 job_metrics::job_metrics(const origin& from, instant began)
-    : version_(from.version), account_(began) {
+    : process_(from.version), account_(began) {
   if (!from.job.empty())
     origin_.emplace_back("job_id", from.job);
   if (!from.node.empty())
@@ -68,13 +67,12 @@ const std::map<std::string, job_metrics::handler>& job_metrics::handlers() {
       {"worker_failed", nullptr},
       {"workers_started", nullptr},
       {"workers_adopted", nullptr},
-      {"child_restarted", nullptr},
   };
   return all;
 }
 
 void job_metrics::observe(instant now, const std::string& component, const log::event& e) {
-  ++by_level_[std::min<std::size_t>(static_cast<std::size_t>(e.severity), by_level_.size() - 1)];
+  process_.observe(e);
   master_here_ = master_here_ || begins_with(component, "master");
   node_here_ = node_here_ || begins_with(component, "node_supervisor");
   const auto found = handlers().find(e.name);
@@ -191,14 +189,7 @@ void job_metrics::concluded(instant now, const log::event& e) {
 
 std::string job_metrics::text(instant now, const std::vector<diag::page_reading>& pages) const {
   exposition to(origin_);
-  to.gauge("troupe_build_info", "1; the label says which version runs.");
-  to.sample(1, {{"version", version_}});
-  to.counter("troupe_events_total", "Events of the log, by level (docs/events.md).");
-  for (std::size_t n = 0; n < by_level_.size(); ++n)
-    to.sample(static_cast<double>(by_level_[n]),
-              {{"level", log::to_string(static_cast<log::level>(n))}});
-  to.counter("troupe_actor_restarts_total", "Actors that failed and were started again.",
-             static_cast<double>(seen("child_restarted")));
+  process_.write(to);
   if (master_here_) {
     write_job(to, now);
     write_recovery(to, now);

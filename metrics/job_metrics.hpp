@@ -2,11 +2,11 @@
 
 #include "diag/progress_host.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/process_metrics.hpp"
 #include "metrics/time_account.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -74,11 +74,10 @@ class job_metrics {
   void write_node(exposition& to, const std::vector<diag::page_reading>& pages) const;
 
   labels origin_;
-  std::string version_;
+  process_metrics process_;
   bool master_here_ = false;
   bool node_here_ = false;
   std::map<std::string, std::uint64_t> seen_; ///< of the events that are counted only
-  std::array<std::uint64_t, 5> by_level_{};
 
   std::int64_t world_size_ = 0;
   std::int64_t nodes_ = 0;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 namespace troupe::metrics {
@@ -29,14 +28,12 @@ void count(std::map<Key, std::uint64_t>& in, const Key& key, std::size_t most, c
 } // namespace
 
 operator_metrics::operator_metrics(std::string version, instant began)
-    : version_(std::move(version)), asked_at_(began), heard_at_(began - useless_after) {}
+    : process_(std::move(version)), asked_at_(began), heard_at_(began - useless_after) {}
 
 void operator_metrics::observe(const log::event& e) {
-  ++by_level_[std::min<std::size_t>(static_cast<std::size_t>(e.severity), by_level_.size() - 1)];
+  process_.observe(e);
   if (e.name == "leads")
     leads_ = true;
-  else if (e.name == "child_restarted")
-    ++actor_restarts_;
   else if (e.name == "job_blocked")
     count<std::string>(blocked_, text_field(e, "reason"), reasons_max, "other");
   else if (e.name == "job_phase" || e.name == "job_taken_up" || e.name == "job_gone") {
@@ -64,14 +61,7 @@ void operator_metrics::answered(instant now, const std::string& method, unsigned
 
 std::string operator_metrics::text() const {
   exposition to({});
-  to.gauge("troupe_build_info", "1; the label says which version runs.");
-  to.sample(1, {{"version", version_}});
-  to.counter("troupe_events_total", "Events of the log, by level (docs/events.md).");
-  for (std::size_t n = 0; n < by_level_.size(); ++n)
-    to.sample(static_cast<double>(by_level_[n]),
-              {{"level", log::to_string(static_cast<log::level>(n))}});
-  to.counter("troupe_actor_restarts_total", "Actors that failed and were started again.",
-             static_cast<double>(actor_restarts_));
+  process_.write(to);
   to.gauge("troupe_operator_leads", "Whether this operator holds the lease, and so acts (1).",
            leads_ ? 1 : 0);
   std::map<std::string, std::uint64_t> jobs;

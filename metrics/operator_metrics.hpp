@@ -1,10 +1,10 @@
 #pragma once
 
 #include "metrics/exposition.hpp"
+#include "metrics/process_metrics.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -44,11 +44,9 @@ class operator_metrics {
   std::string text() const;
 
  private:
-  std::string version_;
+  process_metrics process_;
   instant asked_at_;
   instant heard_at_; ///< before the first answer: so long ago that it is not ready
-  std::array<std::uint64_t, 5> by_level_{};
-  std::uint64_t actor_restarts_ = 0;
   bool leads_ = false;
   std::map<std::string, std::string> phases_;                          ///< of jobs
   std::map<std::string, std::uint64_t> blocked_;                       ///< by reason

@@ -81,30 +81,27 @@ result<accelerator> find_accelerator(const std::optional<std::string>& said,
   return failure(errc::invalid, fmt::format("--accelerator: '{}' is not known", *said));
 }
 
-namespace {
-
-const std::string* selection_of(accelerator kind,
-                                const std::map<std::string, std::string>& environment) {
-  for (const auto* name : facts_about(kind).visible)
-    if (const auto set = environment.find(name); set != environment.end())
-      return &set->second;
-  return nullptr;
+std::string visible_variable(accelerator kind,
+                             const std::map<std::string, std::string>& environment) {
+  const auto& names = facts_about(kind).visible;
+  for (const auto* name : names)
+    if (environment.count(name) != 0)
+      return name;
+  return names.front();
 }
-
-} // namespace
 
 unsigned visible_devices(accelerator kind, const devices_seen& seen,
                          const std::map<std::string, std::string>& environment) {
   const auto found = seen.find(kind);
   const auto there = found == seen.end() ? 0u : found->second;
-  const auto* selection = selection_of(kind, environment);
-  if (!selection)
+  const auto selection = environment.find(visible_variable(kind, environment));
+  if (selection == environment.end())
     return there;
   // The entries up to the first that names no device. CUDA's runtime reads over blanks, and knows
   // devices by unique names as well; Huawei's stops at everything but digits and commas.
   const bool ascend = kind == accelerator::ascend;
   std::vector<std::string> names;
-  for (const auto& word : split(*selection, ',')) {
+  for (const auto& word : split(selection->second, ',')) {
     const auto name = ascend ? word : stripped(word);
     const auto number = digits(name);
     const bool by_uuid =
@@ -124,15 +121,6 @@ std::optional<std::string> check_remark(accelerator kind) {
   return fmt::format("--network-check looks at each {} through PyTorch, and at nodes with each "
                      "other over TCP: {} is not measured",
                      facts.device, facts.backend);
-}
-
-std::string visible_variable(accelerator kind,
-                             const std::map<std::string, std::string>& environment) {
-  const auto& names = facts_about(kind).visible;
-  for (const auto* name : names)
-    if (environment.count(name) != 0)
-      return name;
-  return names.front();
 }
 
 result<std::optional<std::uint16_t>>

@@ -122,7 +122,7 @@ int set_batch_size(const shell_options& o) {
   if (!fs::is_regular_file(place, none) || fs::file_size(place, none) > settings_max)
     return report_error(shell_program, fmt::format("not set: {} is no file of settings", shown),
                         exit_failure);
-  const auto change = with_batch_size(os::contents_of(*file), *o.batch_size);
+  const auto change = with_batch_size(os::contents_of(place), *o.batch_size);
   if (!change)
     return report_error(shell_program, fmt::format("not set: {}: {}", shown, change.error().what),
                         exit_failure);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -44,9 +45,11 @@ bool always(const std::string&) {
 }
 
 std::string folder_of_script_or_here(const launcher_options& o) {
+  // Empty where the working directory is gone: nothing is found beside a script then.
+  std::error_code gone;
   if (o.command.empty() || o.module)
-    return fs::current_path();
-  return fs::absolute(o.command.front()).parent_path();
+    return fs::current_path(gone);
+  return fs::absolute(o.command.front(), gone).parent_path();
 }
 
 unsigned metax_devices(const fs::path& root) {

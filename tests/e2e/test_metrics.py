@@ -130,8 +130,8 @@ def test_the_page_names_each_metric(shell: Start, tmp_path: Path) -> None:
     source = (ROOT / "metrics" / "job_metrics.cpp").read_text()
     assert all(f'"{name}"' in source for name in later), later
     named = set(re.findall(r"^\| `(\w+)` \|", of_operators, re.MULTILINE))
-    source = (ROOT / "metrics" / "operator_metrics.cpp").read_text()
-    assert named == set(re.findall(r'"(troupe_\w+)"', source))
+    sources = [(ROOT / "metrics" / f"{of}_metrics.cpp").read_text() for of in ("process", "operator")]
+    assert named == set(re.findall(r'"(troupe_\w+)"', "".join(sources)))
     (tmp_path / "fail").touch()
     (tmp_path / "finish").touch()
     assert run.wait(WITHIN) == [0], run.err()
