@@ -2,7 +2,6 @@
 
 #include "metrics/event_fields.hpp"
 
-
 namespace troupe::metrics {
 
 namespace {
