@@ -2,6 +2,8 @@
 
 #include "metrics/event_fields.hpp"
 
+#include <algorithm>
+
 namespace troupe::metrics {
 
 namespace {

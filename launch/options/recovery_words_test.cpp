@@ -52,10 +52,11 @@ TEST_CASE("each variable of MindCluster's guide is told in one line") {
       {"HCCL_ASYNC_ERROR_HANDLING", "0"},
       {"MS_ENABLE_TFT", "{TTP:1, HCCE:1}"},
   };
-  for (const auto& [variable, value] : guide) {
+  for (const auto& each : guide) {
+    const std::string variable = each.first, value = each.second;
     const auto lines = remarks_with(variable, value);
     REQUIRE_MESSAGE(lines.size() == 1, variable);
-    CHECK(lines.front().find(std::string(variable) + "=" + value + ": ") == 0);
+    CHECK(lines.front().find(variable + "=" + value + ": ") == 0);
     CHECK(lines.front().find('\n') == std::string::npos);
   }
   CHECK(remarks_with("PROCESS_RECOVER", "").empty());

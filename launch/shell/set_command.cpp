@@ -114,12 +114,12 @@ int set_batch_size(const shell_options& o) {
   if (!file)
     return report_error(shell_program, file.error().what, exit_usage);
   const auto shown = os::printable(*file);
-  std::error_code none;
-  const auto place = fs::canonical(*file, none);
-  if (none)
+  std::error_code unread;
+  const auto place = fs::canonical(*file, unread);
+  if (unread)
     return report_error(shell_program, fmt::format("not set: {} does not exist", shown),
                         exit_failure);
-  if (!fs::is_regular_file(place, none) || fs::file_size(place, none) > settings_max)
+  if (!fs::is_regular_file(place, unread) || fs::file_size(place, unread) > settings_max)
     return report_error(shell_program, fmt::format("not set: {} is no file of settings", shown),
                         exit_failure);
   const auto change = with_batch_size(os::contents_of(place), *o.batch_size);
